@@ -1,0 +1,111 @@
+# The two commands:  make book  builds the HTML book;  make test  proves what it says.
+# Every target installs what it needs into .venv first; once that is done, none needs the network.
+
+PYTHON      ?=                  # the interpreter for .venv; empty: the first of python3, python3.13 … 3.11 that is 3.11 – 3.13
+VENV        ?= .venv
+TORCH_INDEX ?=                  # another index for torch, e.g. https://download.pytorch.org/whl/cpu for a CPU build on Linux
+NB          ?=                  # for execute: notebooks by path or by name; empty: all
+JOBS        ?= 2
+PORT        ?= 8000
+SHOTS       ?=                  # for test-web: a folder for screenshots
+
+PY    := $(strip $(VENV))/bin/python
+READY := $(strip $(VENV))/ready
+HTML  := _build/html
+
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+export PYTHONHASHSEED  ?= 0
+export PYTHONPATH      := book/_tools:book/_ext
+export PYTHONDONTWRITEBYTECODE := 1
+
+NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanitize-with=book/_tools/nbval.sanitize \
+        --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile notebooks
+
+.PHONY: help book html serve execute clean test test-deep test-web \
+        style form test-lib test-tools notebooks pages sabotage threads instructions bare lowest sabotage-all
+
+help:
+	@echo "make book                 build the book and say where it is"
+	@echo "make test                 every check: lint, library, notebooks, pages, sabotage of the engine"
+	@echo "make test-deep            the same text with other threads and instructions; a bare machine; all sabotage"
+	@echo "make test-web             the book in a browser: formulas, requests, console, accessibility"
+	@echo "make serve [PORT=8000]    build the book and serve it on this machine"
+	@echo "make execute [NB=name]    run notebooks again and store their outputs"
+	@echo "make lint                 style of the code and form of the notebooks"
+	@echo "make clean                remove what was built (not .venv)"
+
+$(READY): requirements.txt lib/pyproject.toml lib/weights.txt
+	@PYTHON="$(strip $(PYTHON))" VENV="$(strip $(VENV))" TORCH_INDEX="$(strip $(TORCH_INDEX))" sh book/_tools/install.sh
+
+# --- the book ---------------------------------------------------------------------------------------------------------
+
+book: html
+	@$(PY) book/_tools/pages.py $(HTML)
+	@echo "The book is at file://$(CURDIR)/$(HTML)/index.html"
+
+html: $(READY)
+	@$(PY) book/_tools/build.py $(HTML)
+
+serve: book
+	@echo "http://127.0.0.1:$(strip $(PORT))/ (stop with Ctrl-C)"
+	@$(PY) -m http.server --bind 127.0.0.1 --directory $(HTML) $(strip $(PORT))
+
+execute: $(READY)
+	@$(PY) book/_tools/notebooks.py run -j $(JOBS) $(NB)
+
+clean:
+	rm -rf _build .cache
+
+# --- the tests --------------------------------------------------------------------------------------------------------
+# The stages of a suite all run (-k), also after a failure, so that one run tells everything.
+
+test: $(READY)
+	@$(MAKE) -k --no-print-directory style form test-lib test-tools sabotage pages notebooks
+
+test-deep: $(READY)
+	@$(MAKE) -k --no-print-directory threads instructions bare lowest sabotage-all
+
+test-web: html
+	@SHOTS="$(strip $(SHOTS))" sh book/_tools/web/run.sh $(HTML)
+
+lint: style form
+
+style: $(READY)
+	@$(PY) -m ruff check -q lib book $(wildcard notebooks)
+
+form: $(READY)
+	@$(PY) book/_tools/notebooks.py check
+
+test-lib: $(READY)
+	@$(PY) -m pytest -q -n $(JOBS) lib/tests
+
+test-tools: $(READY)
+	@$(PY) -m pytest -q book/_tools/tests
+
+notebooks: $(READY)
+	@$(NBVAL)
+
+pages: html
+	@$(PY) book/_tools/pages.py $(HTML)
+
+sabotage: $(READY)
+	@$(PY) lib/tests/sabotage.py --engine
+
+threads: JOBS = 1   # two threads each; more workers would only wait for one another
+threads: $(READY)
+	@echo "two threads, another hash seed:"
+	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 PYTHONHASHSEED=1 $(NBVAL)
+
+instructions: $(READY)
+	@echo "another instruction set, a third hash seed:"
+	@ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 PYTHONHASHSEED=2 $(NBVAL)
+
+bare: $(READY)
+	@$(PY) book/_tools/bare.py
+
+lowest: $(READY)
+	@TORCH_INDEX="$(strip $(TORCH_INDEX))" $(PY) book/_tools/lowest.py
+
+sabotage-all: $(READY)
+	@$(PY) lib/tests/sabotage.py

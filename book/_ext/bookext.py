@@ -1,0 +1,64 @@
+"""The book's theme: maths without another host, and links to the public address where there is one."""
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from pathlib import Path
+from urllib.parse import quote
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+MATHJAX = "tex-svg-full.js"   # needs no fonts and loads nothing further
+PUNCTUATION = (".", ",", ";", ":", "!", "?", ")", "’", "”")
+
+
+def set_theme_options(app: Sphinx, config: Config) -> None:
+    """Show the repository, Colab and error links only where _config.yml names the project's public address."""
+    options = dict(config.html_theme_options)
+    address = options.get("repository_url") or ""
+    options["navbar_persistent"] = []   # the theme would show a second search button
+    options["use_repository_button"] = bool(address)
+    options["use_issues_button"] = options["use_edit_page_button"] = False
+    options["launch_buttons"] = {}
+    if address:
+        options["article_footer_items"] = ["prev-next.html", "report-error.html"]
+        if address.startswith("https://github.com/"):
+            options["launch_buttons"] = {"colab_url": "https://colab.research.google.com"}
+    config.html_theme_options = options
+
+
+def add_report_link(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
+    address = app.config.html_theme_options.get("repository_url")
+    if address:
+        context["report_error_url"] = f"{address.rstrip('/')}/issues/new?title={quote(f'Error in {pagename}: ')}"
+
+
+def keep_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Join punctuation to the formula before it, so that no line begins with a full stop."""
+    for formula in list(doctree.findall(nodes.math)):
+        after = formula.next_node(descend=False, siblings=True)
+        if isinstance(after, nodes.Text) and after[:1] in PUNCTUATION:
+            after.parent.replace(after, nodes.Text(after[1:]))
+            together = nodes.inline(classes=["unbroken"])
+            formula.parent.replace(formula, together)
+            together += [formula, nodes.Text(after[:1])]
+
+
+def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
+    if exception is None and app.builder.format == "html":
+        package = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
+        target = Path(app.outdir) / "_static/mathjax"
+        target.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(package / "static/mathjax" / MATHJAX, target / MATHJAX)
+
+
+def setup(app: Sphinx) -> dict:
+    if "comments_config" not in app.config.values:   # Jupyter Book sets it for sphinx_comments, which is not loaded
+        app.add_config_value("comments_config", {}, "html")
+    app.connect("config-inited", set_theme_options)
+    app.connect("html-page-context", add_report_link)
+    app.connect("doctree-resolved", keep_punctuation)
+    app.connect("build-finished", copy_mathjax)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,38 @@
+"""Build the HTML book from the committed outputs; any warning is a failure.
+
+    build.py _build/html
+
+This is `jupyter-book build . -W -n --keep-going`, saying only what went wrong.
+"""
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from jupyter_book.sphinx import build_sphinx
+
+ROOT = Path(__file__).resolve().parents[2]
+FIRST_PAGE = "book/index.html"
+REDIRECT = """\
+<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Deep Dive into the Transformer</title>
+<meta http-equiv="refresh" content="0; url={page}"></head>
+<body><a href="{page}">Deep Dive into the Transformer</a></body></html>
+"""
+
+
+def main() -> None:
+    html = Path(sys.argv[1]).resolve()
+    # Pages that are not read again do not warn again: a second build would pass where the first failed.
+    shutil.rmtree(html.parent, ignore_errors=True)
+    overrides = {"nitpicky": True, "latex_individualpages": False}
+    status = build_sphinx(ROOT, html, noconfig=True, path_config=ROOT / "_config.yml", confoverrides=overrides,
+                          quiet=True, warningiserror=True, keep_going=True)
+    if status != 0:
+        sys.exit("The book was not built: mend what is said above.")
+    (html / "index.html").write_text(REDIRECT.format(page=FIRST_PAGE), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

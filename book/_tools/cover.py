@@ -1,0 +1,31 @@
+"""The picture of the landing page and of the README: a figure of a chapter, on white."""
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+
+CHAPTER, FIGURE = "notebooks/3-spectrum/norm-bounds.ipynb", "fig-norm-bounds-depth"
+FILE = "book/_static/cover.svg"
+
+
+def picture(root: Path) -> str:
+    """The figure's SVG as the chapter drew it, with a white background: a forge's dark theme does not turn it round."""
+    for cell in nbformat.read(root / CHAPTER, 4).cells:
+        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == FIGURE:
+            drawing = next(output.data["image/svg+xml"] for output in cell.outputs if "data" in output)
+            return re.sub(r"(<svg[^>]*>)", r'\1<rect width="100%" height="100%" fill="white"/>', drawing, count=1)
+    raise LookupError(f"{CHAPTER} has no figure called {FIGURE}")
+
+
+def write(root: Path) -> None:
+    (root / FILE).write_text(picture(root), encoding="utf-8")
+
+
+def problems(root: Path) -> list[str]:
+    """A line if the stored picture is not the chapter's."""
+    stored = root / FILE
+    if stored.exists() and stored.read_text(encoding="utf-8") == picture(root):
+        return []
+    return [f"{FILE} is not the figure of {CHAPTER}: make execute NB={Path(CHAPTER).stem}"]

@@ -1,0 +1,46 @@
+"""Run the library's tests with the lowest torch, numpy and sympy that lib/pyproject.toml allows.
+
+They are installed into .cache/lowest, which then stands before everything else on the path. TORCH_INDEX names another
+index for torch, as in the Makefile.
+"""
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("torch", "numpy", "sympy")
+
+
+def lower_bounds(requirements: list[str]) -> list[str]:
+    """["torch>=2.6", …] → ["torch==2.6", …], in the order of PACKAGES."""
+    bounds = dict(match.groups() for text in requirements if (match := re.match(r"([\w-]+)\s*>=\s*([\d.]+)", text)))
+    return [f"{name}=={bounds[name]}" for name in PACKAGES]
+
+
+def install(target: Path, torch: str, others: list[str]) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--target", str(target)]
+    index = os.environ.get("TORCH_INDEX", "").strip()
+    subprocess.run([*pip, *(["--no-deps", "--index-url", index] if index else []), torch], check=True)
+    subprocess.run([*pip, "--upgrade", "--no-deps", *others], check=True)
+    (target / "done").touch()
+
+
+def main() -> None:
+    project = tomllib.loads((ROOT / "lib/pyproject.toml").read_text(encoding="utf-8"))["project"]
+    torch, *others = lower_bounds(project["dependencies"])
+    target = ROOT / ".cache/lowest" / "-".join((torch, *others))
+    if not (target / "done").exists():
+        install(target, torch, others)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(target), os.environ.get("PYTHONPATH", "")))}
+    print("the library's tests with", ", ".join((torch, *others)), flush=True)
+    tests = [sys.executable, "-m", "pytest", "-q", "-n", "2", "lib/tests"]
+    sys.exit(subprocess.run(tests, cwd=ROOT, env=environment).returncode)
+
+
+if __name__ == "__main__":
+    main()

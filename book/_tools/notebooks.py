@@ -1,0 +1,178 @@
+"""Run notebooks and keep them in one form.
+
+    notebooks.py run [-j N] [NAME ...]   execute in place, then normalise (NAME: a path or a chapter; all if none)
+    notebooks.py check                   complain about every notebook that is not as `run` leaves it
+"""
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+import cover
+import setup_cell
+
+ROOT = Path(__file__).resolve().parents[2]
+METADATA = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"}}
+KEPT = ("tags", "mystnb")
+LARGEST = 500_000   # bytes
+TIMEOUT = 300       # seconds a cell
+
+
+def all_notebooks(root: Path = ROOT) -> list[Path]:
+    return sorted(path for path in (root / "notebooks").glob("**/*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+
+
+def find(names: list[str], root: Path = ROOT) -> list[Path]:
+    """The notebooks of these paths or chapter names; all of them where none is named."""
+    everything = {path.resolve(): path for path in all_notebooks(root)}
+    by_name = {path.stem: path for path in everything.values()}
+    found = []
+    for name in names:
+        path = everything.get(Path(name).resolve()) or by_name.get(name)
+        if path is None:
+            sys.exit(f"There is no notebook {name!r}; there are: {', '.join(by_name) or 'none'}")
+        found.append(path)
+    return found or list(everything.values())
+
+
+def text_of(notebook: NotebookNode) -> str:
+    return nbformat.writes(notebook).rstrip("\n") + "\n"
+
+
+def without_paths(text: str) -> str:
+    """Text without what differs from machine to machine: temporary files of cells, and where the book lies."""
+    text = re.sub(r"[^\s'\"]*ipykernel_\d+[/\\]\d+\.py", "cell", text)
+    return text.replace(f"{ROOT}/", "")
+
+
+def normalise(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
+    """The canonical form: fixed metadata, cell ids and counts in order, the setup cell in place, no local paths."""
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.cells = [cell for cell in notebook.cells if cell.source.strip()]
+    count = 0
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
+        cell.source = "\n".join(line.rstrip() for line in cell.source.strip("\n").split("\n"))
+        cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in KEPT if key in cell.metadata})
+        if is_setup(cell):
+            cell.source = setup_cell.source(root)
+            cell.metadata.tags = setup_cell.TAGS
+        if cell.cell_type == "code":
+            count += 1
+            cell.execution_count = count
+            for output in cell.outputs:
+                _normalise_output(output, count)
+    nbformat.validate(notebook)
+    return notebook
+
+
+def _normalise_output(output: NotebookNode, count: int) -> None:
+    if output.output_type == "execute_result":
+        output.execution_count = count
+    if output.output_type == "stream":
+        output.text = without_paths(output.text)
+    if output.output_type == "error":
+        output.traceback = [without_paths(line) for line in output.traceback]
+    for kind, data in output.get("data", {}).items():
+        if isinstance(data, str) and kind.startswith("text/"):
+            output.data[kind] = without_paths(data)
+
+
+def is_setup(cell: NotebookNode) -> bool:
+    return cell.cell_type == "code" and "setup" in cell.metadata.get("tags", [])
+
+
+def problems(path: Path, root: Path = ROOT) -> list[str]:
+    """What is wrong with a notebook's form, one line each."""
+    notebook = nbformat.read(path, 4)
+    text = path.read_text(encoding="utf-8")
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    found = []
+    if len(text.encode()) > LARGEST:
+        found.append(f"it has {len(text.encode()) // 1000} kB; {LARGEST // 1000} kB are allowed")
+    if [number for number, cell in enumerate(code) if is_setup(cell)] != [0]:
+        found.append("its first code cell, and no other, must carry the tag 'setup'")
+    elif code[0].source != setup_cell.source(root):
+        found.append("its setup cell is not the one in book/_tools/setup_cell.py")
+    for number, cell in enumerate(code, start=1):
+        if cell.execution_count is None:
+            found.append(f"code cell {number} was never run")
+        if any(output.output_type == "error" for output in cell.outputs):
+            found.append(f"code cell {number} ends in an error")
+        if cell.source.rstrip().endswith(";"):
+            found.append(f"code cell {number} ends with ';', which hides nothing under nbval: assign to _ instead")
+        if re.search(r"(?i)#\s*nbval[-_]|^nbval-", cell.source) or \
+                any(tag.startswith("nbval-") or tag == "raises-exception" for tag in cell.metadata.get("tags", [])):
+            found.append(f"code cell {number} asks nbval to look away")
+    if not found and text != text_of(normalise(notebook, root)):
+        found.append(f"it is not in normal form: make execute NB={path.stem}")
+    return found
+
+
+def execute(path: Path) -> str:
+    """Run a notebook with this Python, and store it with its outputs only if every cell ran."""
+    from jupyter_client.manager import KernelManager
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError
+    from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
+
+    notebook = normalise(nbformat.read(path, 4))
+    manager = KernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
+    manager.start_kernel(cwd=str(path.parent), stderr=subprocess.DEVNULL)
+    client = NotebookClient(notebook, km=manager, timeout=TIMEOUT, record_timing=False, store_widget_state=False,
+                            coalesce_streams=True)
+    try:
+        client.execute()
+    except CellExecutionError as error:
+        return f"{path.relative_to(ROOT)}: not stored, a cell failed\n{error}"
+    finally:
+        manager.shutdown_kernel(now=True)
+    path.write_text(text_of(normalise(notebook)), encoding="utf-8")
+    return ""
+
+
+def run(names: list[str], jobs: int) -> bool:
+    paths = find(names)
+    with ThreadPoolExecutor(jobs) as pool:
+        failures = []
+        for path, failure in zip(paths, pool.map(execute, paths), strict=True):
+            print(failure or f"ran {path.relative_to(ROOT)}", flush=True)
+            failures += [failure] if failure else []
+    if ROOT / cover.CHAPTER in paths and not failures:
+        cover.write(ROOT)
+    return not failures
+
+
+def check() -> bool:
+    sys.path.insert(0, str(ROOT / "book/_ext"))
+    import records
+
+    paths = all_notebooks()
+    found = [f"{path.relative_to(ROOT)}: {problem}" for path in paths for problem in problems(path)]
+    found += cover.problems(ROOT)
+    found += records.problems(records.read_book(ROOT)) + records.stray_notebooks(ROOT)
+    print("\n".join(found) or f"{len(paths)} notebooks: run in full, in normal form, with all their records")
+    return not found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("run", "check"))
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("-j", "--jobs", type=int, default=2)
+    arguments = parser.parse_intermixed_args()  # options may stand between the names
+    fine = check() if arguments.command == "check" else run(arguments.names, arguments.jobs)
+    sys.exit(not fine)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""Check the built pages: links and anchors, alternative texts, stray markup, and that nothing is loaded from elsewhere.
+
+    pages.py _build/html
+"""
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+LOADING = {("script", "src"), ("img", "src"), ("link", "href"), ("source", "src"), ("iframe", "src"), ("video", "src"),
+           ("audio", "src"), ("embed", "src"), ("object", "data")}
+NOT_PROSE = {"script", "style", "pre", "code", "kbd", "textarea", "title"}
+VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
+STRAY = re.compile(r"\$|\\[a-zA-Z]{2,}|:::|```|\{(?:cite|ref|eq|doc|numref|prf:ref)[^}]*\}`")
+FILE_NAME = re.compile(r"(^|/)(_images|[0-9a-f]{64})|\.(png|svg|jpe?g)$")
+
+
+class Page(HTMLParser):
+    """What a page defines (ids), what it refers to, and the marks of things gone wrong in it."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.ids: set[str] = set()
+        self.references: list[tuple[str, str, str]] = []
+        self.bad_alts: list[str] = []
+        self.stray: list[str] = []
+        self._open: list[tuple[str, bool]] = []   # the open elements, and whether what they hold is not prose
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.ids.update(value for key in ("id", "name") if (value := values.get(key)))
+        if tag == "img" and (not values.get("alt") or FILE_NAME.search(values["alt"])):   # myst-nb writes the name
+            self.bad_alts.append(values.get("src") or "")
+        for key in ("href", "src", "data"):
+            if values.get(key) and values.get("rel") not in ("canonical", "next", "prev", "search", "index"):
+                self.references.append((tag, key, values[key]))
+        if tag not in VOID:
+            classes = (values.get("class") or "").split()
+            self._open.append((tag, tag in NOT_PROSE or "math" in classes))
+
+    def handle_endtag(self, tag):
+        if any(tag == name for name, _ in self._open):
+            while self._open.pop()[0] != tag:
+                pass
+
+    def handle_data(self, data):
+        if (stray := STRAY.search(data)) and not any(not_prose for _, not_prose in self._open):
+            start = max(stray.start() - 30, 0)
+            self.stray.append(" ".join(data[start:stray.end() + 30].split()))
+
+
+def problems(root: Path) -> tuple[list[str], str]:
+    """What is wrong with the pages under root, one line each, and a line that says how much was looked at."""
+    root = root.resolve()
+    files = [path for path in sorted(root.rglob("*.html")) if "_static" not in path.parts]
+    pages = {path: Page(path.read_text(encoding="utf-8")) for path in files}
+    found, links = [], 0
+    for path, page in pages.items():
+        name = path.relative_to(root)
+        found += [f"{name}: the image {source[:60]} has no alternative text" for source in page.bad_alts]
+        found += [f"{name}: stray markup in the text: … {text} …" for text in page.stray]
+        for tag, key, address in page.references:
+            parts = urlsplit(address)
+            if parts.scheme or parts.netloc:
+                if (tag, key) in LOADING and parts.scheme != "data":
+                    found.append(f"{name}: loads {address}")
+                continue
+            links += 1
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            if not target.exists():
+                found.append(f"{name}: {address} does not exist")
+            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].ids:
+                found.append(f"{name}: {address} has no such anchor")
+    for sheet in sorted(root.glob("_static/**/*.css")):
+        text = sheet.read_text(encoding="utf-8", errors="replace")
+        for address in re.findall(r"url\(\s*['\"]?(https?:[^)'\"]+)", text):
+            found.append(f"{sheet.relative_to(root)}: loads {address}")
+    if not pages:
+        found.append(f"{root}: no pages")
+    return found, f"{len(pages)} pages, {links} internal links"
+
+
+def main() -> None:
+    found, size = problems(Path(sys.argv[1]))
+    print("\n".join(found) or f"{size}: all in order")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

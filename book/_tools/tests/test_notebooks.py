@@ -1,0 +1,70 @@
+"""The form of notebooks: normalising is idempotent and keeps what it should, and each lapse is found."""
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+import notebooks
+import setup_cell
+
+
+@pytest.fixture
+def root(tmp_path):
+    (tmp_path / "_config.yml").write_text('repository: {url: "https://forge.example/book"}', encoding="utf-8")
+    return tmp_path
+
+
+def stored(root, *cells):
+    setup = new_code_cell("# to be written", metadata={"tags": ["setup"]})
+    notebook = new_notebook(cells=[new_markdown_cell("# Title"), setup, *cells])
+    path = root / "chapter.ipynb"
+    path.write_text(notebooks.text_of(notebooks.normalise(notebook, root)), encoding="utf-8")
+    return path
+
+
+def rewrite(path, change):
+    notebook = nbformat.read(path, 4)
+    change(notebook)
+    path.write_text(notebooks.text_of(notebook), encoding="utf-8")
+
+
+def test_the_normal_form_is_stable_and_keeps_tags_and_figures(root):
+    figure = {"tags": ["hide-input"], "mystnb": {"image": {"alt": "a line"}}, "collapsed": True}
+    path = stored(root, new_code_cell("1 + 1  ", metadata=figure), new_code_cell(""))
+    assert notebooks.problems(path, root) == []
+    cells = nbformat.read(path, 4).cells
+    assert [cell.id for cell in cells] == ["cell-0", "cell-1", "cell-2"]
+    assert cells[2].metadata == {"tags": ["hide-input"], "mystnb": {"image": {"alt": "a line"}}}
+    assert cells[2].source == "1 + 1"
+    assert 'REPOSITORY = "https://forge.example/book"' in cells[1].source
+
+
+def test_no_path_of_this_machine_stays_in_an_output(root):
+    text = f"{notebooks.ROOT}/lib/x.py /some/where/ipykernel_12/34.py:1: Warning"
+    path = stored(root, new_code_cell("1", outputs=[new_output("stream", text=text)]))
+    assert nbformat.read(path, 4).cells[2].outputs[0].text == "lib/x.py cell:1: Warning"
+
+
+@pytest.mark.parametrize(("change", "complaint"), [
+    (lambda nb: nb.cells[1].update(source="import os"), "setup cell is not the one"),
+    (lambda nb: nb.cells[1].metadata.update(tags=[]), "must carry the tag 'setup'"),
+    (lambda nb: nb.cells[2].update(execution_count=None), "was never run"),
+    (lambda nb: nb.cells[2].update(execution_count=7), "not in normal form"),
+    (lambda nb: nb.cells[2].update(id="other"), "not in normal form"),
+    (lambda nb: nb.cells[2].update(source="plot();"), "ends with ';'"),
+    (lambda nb: nb.cells[2].update(source="# NBVAL_IGNORE_OUTPUT\n1"), "asks nbval to look away"),
+    (lambda nb: nb.cells[2].metadata.update(tags=["nbval-skip"]), "asks nbval to look away"),
+    (lambda nb: nb.cells[2].outputs.append(new_output("error", ename="E", evalue="")), "ends in an error"),
+    (lambda nb: nb.cells[2].outputs.append(new_output("stream", text="x" * 600_000)), "kB are allowed"),
+])
+def test_each_lapse_is_found(root, change, complaint):
+    path = stored(root, new_code_cell("1"))
+    rewrite(path, change)
+    assert any(complaint in problem for problem in notebooks.problems(path, root)), notebooks.problems(path, root)
+
+
+def test_the_setup_cell_is_short_and_says_how_to_install_where_there_is_no_address():
+    cell = setup_cell.TEMPLATE.format(repository="")
+    assert len(cell.splitlines()) <= 14
+    hidden = cell.replace('find_spec("smalltorch")', 'find_spec("a_package_that_nobody_has")')
+    with pytest.raises(ImportError, match="make book"):
+        exec(hidden, {})

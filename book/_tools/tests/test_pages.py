@@ -1,0 +1,64 @@
+"""The checks of built pages find what they are for, and the theme shows links only where there is an address."""
+from types import SimpleNamespace
+
+import pytest
+
+import bookext
+import pages
+
+
+def check(tmp_path, body, head=""):
+    (tmp_path / "page.html").write_text(f"<html><head>{head}</head><body>{body}</body></html>", encoding="utf-8")
+    (tmp_path / "other.html").write_text('<p id="here">Text.</p>', encoding="utf-8")
+    return pages.problems(tmp_path)[0]
+
+
+@pytest.mark.parametrize("body", [
+    '<a href="other.html#here">a</a> <a href="https://example.org">b</a>',
+    '<img src="other.html" alt="A line that rises">',
+    r'<span class="math notranslate">\(\frac{1}{2}\)</span> <code>\frac $x$</code> <pre>cost: $5</pre>',
+])
+def test_what_is_right_passes(tmp_path, body):
+    assert check(tmp_path, body) == []
+
+
+@pytest.mark.parametrize(("body", "complaint"), [
+    ('<a href="nowhere.html">a</a>', "nowhere.html does not exist"),
+    ('<a href="other.html#there">a</a>', "has no such anchor"),
+    ('<a href="#there">a</a>', "has no such anchor"),
+    ('<img src="other.html">', "no alternative text"),
+    ('<img src="other.html" alt="../_images/0123.png">', "no alternative text"),
+    ("<p>the norm is $\\sqrt n</p>", "stray markup"),
+    (r"<p>the norm is \sqrt n</p>", "stray markup"),
+    ("<p>:::{note}</p>", "stray markup"),
+    ('<script src="https://cdn.example/x.js"></script>', "loads https://cdn.example/x.js"),
+    ('<img src="//cdn.example/x.png" alt="A picture">', "loads //cdn.example/x.png"),
+])
+def test_what_is_wrong_is_found(tmp_path, body, complaint):
+    found = check(tmp_path, body)
+    assert len(found) == 1 and complaint in found[0]
+
+
+def test_a_style_sheet_must_not_load_from_elsewhere(tmp_path):
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static/x.css").write_text("a { background: url('https://cdn.example/x.png') }", encoding="utf-8")
+    assert "loads https://cdn.example/x.png" in check(tmp_path, "")[0]
+
+
+def test_an_empty_folder_is_not_a_book(tmp_path):
+    assert pages.problems(tmp_path)[0]
+
+
+@pytest.mark.parametrize(("address", "buttons", "colab", "report"), [
+    ("", False, False, False),
+    ("https://github.com/someone/book", True, True, True),
+    ("https://forge.example/someone/book", True, False, True),
+])
+def test_links_to_the_public_address_need_one(address, buttons, colab, report):
+    config = SimpleNamespace(html_theme_options={"repository_url": address})
+    bookext.set_theme_options(None, config)
+    options, context = config.html_theme_options, {}
+    bookext.add_report_link(SimpleNamespace(config=config), "book/preface", "page.html", context, None)
+    assert options["use_repository_button"] == buttons
+    assert ("colab_url" in options["launch_buttons"]) == colab
+    assert ("report_error_url" in context) == ("report-error.html" in options.get("article_footer_items", [])) == report

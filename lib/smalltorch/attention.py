@@ -1,0 +1,169 @@
+"""Attention: softmax, masks, one head, many heads.
+
+A mask is boolean and says who *may attend*: `mask[i, j]` is True where query i sees key j.
+
+Source: Vaswani et al., "Attention Is All You Need" (2017); rotary positions: Su et al., "RoFormer" (2021);
+shared key and value heads: Ainslie et al., "GQA" (2023).
+"""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from smalltorch.shapes import check_shapes
+
+
+def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"]:
+    """exp(S_j) / sum_k exp(S_k) along `dim`.
+
+    The largest score is subtracted first: the value does not change, and exp cannot overflow. A row that is -inf
+    throughout (every key masked) gives zeros, where the formula says 0/0. NaN spreads over its row, as in torch.
+    """
+    top = S.detach().amax(dim, keepdim=True)
+    E = torch.exp(S - top.masked_fill(top == -math.inf, 0))
+    Z = E.sum(dim, keepdim=True)
+    return E / Z.masked_fill(Z == 0, 1)
+
+
+def causal_mask(n: int) -> Bool[Tensor, "n n"]:
+    """Token i sees tokens j <= i."""
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+def attention(
+    Q: Float[Tensor, "*#batch query d_h"],
+    K: Float[Tensor, "*#batch key d_h"],
+    V: Float[Tensor, "*#batch key d_v"],
+    mask: Bool[Tensor, "..."] | None = None,
+    scale: float | None = None,
+) -> tuple[Float[Tensor, "... query d_v"], Float[Tensor, "... query key"]]:
+    """A V and A = softmax(scale Q K^T), row by row.
+
+    Args:
+        Q, K, V: queries, keys and values; further axes in front (batch, head) broadcast.
+        mask: who may attend, broadcastable to (..., query, key). A query that sees nothing gets zeros.
+        scale: 1 / sqrt(d_h) unless given.
+
+    Raises:
+        ValueError: if the shapes do not fit, or the mask is not boolean.
+    """
+    sizes = check_shapes(Q=(Q, "... query d_h"), K=(K, "... key d_h"), V=(V, "... key d_v"))
+    if scale is None:
+        scale = 1 / math.sqrt(sizes["d_h"])
+    S = scale * Q @ K.mT
+    if mask is not None:
+        check_shapes(S=(S, "... query key"), mask=(mask, "... #query #key"))
+        if mask.dtype != torch.bool:
+            raise ValueError(f"mask: expected a boolean tensor, True where a query may attend, got {mask.dtype}")
+        S = S.masked_fill(~mask, -math.inf)
+    A = softmax(S)
+    return A @ V, A
+
+
+def rope(X: Float[Tensor, "*batch n d_h"], base: float = 10_000.0, start: int = 0) -> Float[Tensor, "*batch n d_h"]:
+    """Rotary positions: at position p, turn the pair (x_i, x_{i + d_h/2}) by the angle p * base^(-2i/d_h).
+
+    The first row has position `start`, the others follow.
+
+    Queries and keys turned so have dot products that depend on positions only through their difference. The pairs are
+    those of the LLaMA checkpoints; the paper pairs neighbours (x_{2i}, x_{2i+1}), a permutation of the coordinates.
+    """
+    sizes = check_shapes(X=(X, "... n d_h"))
+    n, d_h = sizes["n"], sizes["d_h"]
+    if d_h % 2:
+        raise ValueError(f"X: expected an even head width to turn in pairs, got shape {tuple(X.shape)}")
+    # Angles in float64 always: in float32 the angle at position 1000 is already off by 1e-4.
+    frequency = base ** (-2 * torch.arange(d_h // 2, dtype=torch.float64, device=X.device) / d_h)
+    angle = torch.outer(torch.arange(start, start + n, dtype=torch.float64, device=X.device), frequency)
+    cos, sin = angle.cos().to(X.dtype), angle.sin().to(X.dtype)
+    x, y = X.chunk(2, dim=-1)
+    return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
+
+
+def weight(d_in: int, d_out: int) -> nn.Parameter:
+    """A matrix for X @ W with entries N(0, 1/d_in): unit variance in, unit variance out."""
+    return nn.Parameter(torch.empty(d_in, d_out).normal_(std=d_in**-0.5))
+
+
+def affine(
+    X: Float[Tensor, "*batch d_in"], W: Float[Tensor, "d_in d_out"], b: Float[Tensor, " d_out"] | None
+) -> Float[Tensor, "*batch d_out"]:
+    """X W + b, on row vectors, as the formulas of the book have it."""
+    return X @ W if b is None else X @ W + b
+
+
+class MultiHead(nn.Module):
+    """Multi-head attention: [A_1 V_1, ..., A_H V_H] W_O + b_O with Q = X W_Q + b_Q, K = Y W_K + b_K, V = Y W_V + b_V.
+
+    Y is the memory, or X itself. Head h owns columns h d_h to (h+1) d_h - 1 of W_Q, and d_h = d / H. With fewer
+    `kv_heads` than heads, neighbouring query heads share a key and a value head. With `rope_base`, queries and keys
+    carry rotary positions.
+
+    Raises:
+        ValueError: if H does not divide d, or kv_heads does not divide H.
+    """
+
+    def __init__(
+        self, d: int, heads: int, kv_heads: int | None = None, bias: bool = False, rope_base: float | None = None
+    ):
+        super().__init__()
+        if d % heads:
+            raise ValueError(f"heads: expected a divisor of d = {d}, got {heads}")
+        kv_heads = heads if kv_heads is None else kv_heads
+        if heads % kv_heads:
+            raise ValueError(f"kv_heads: expected a divisor of heads = {heads}, got {kv_heads}")
+        self.d, self.heads, self.kv_heads, self.d_h, self.rope_base = d, heads, kv_heads, d // heads, rope_base
+        d_kv = kv_heads * self.d_h
+        self.W_Q, self.W_K, self.W_V, self.W_O = weight(d, d), weight(d, d_kv), weight(d, d_kv), weight(d, d)
+        if bias:
+            self.b_Q, self.b_K, self.b_V, self.b_O = (nn.Parameter(torch.zeros(size)) for size in (d, d_kv, d_kv, d))
+        else:
+            self.b_Q = self.b_K = self.b_V = self.b_O = None
+
+    def project(
+        self, X: Float[Tensor, "*batch n d"], memory: Float[Tensor, "*batch m d"] | None = None
+    ) -> tuple[
+        Float[Tensor, "*batch head n d_h"], Float[Tensor, "*batch head m d_h"], Float[Tensor, "*batch head m d_h"]
+    ]:
+        """Q, K and V of every head, as they meet in the dot products: turned by position, shared heads repeated."""
+        Q, K, V = self._project(X, memory, start=0)
+        return Q, self._share(K), self._share(V)
+
+    def _project(self, X: Tensor, memory: Tensor | None, start: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Q of every head, K and V of every shared head; the first token of X has position `start`."""
+        Y = X if memory is None else memory
+        check_shapes(X=(X, f"... n {self.d}"), memory=(Y, f"... m {self.d}"))
+        Q = affine(X, self.W_Q, self.b_Q).unflatten(-1, (self.heads, self.d_h)).transpose(-3, -2)
+        K = affine(Y, self.W_K, self.b_K).unflatten(-1, (self.kv_heads, self.d_h)).transpose(-3, -2)
+        V = affine(Y, self.W_V, self.b_V).unflatten(-1, (self.kv_heads, self.d_h)).transpose(-3, -2)
+        if self.rope_base is not None:
+            Q, K = rope(Q, self.rope_base, start), rope(K, self.rope_base, start)
+        return Q, K, V
+
+    def _share(self, K: Tensor) -> Tensor:
+        return K.repeat_interleave(self.heads // self.kv_heads, dim=-3)
+
+    def forward(
+        self,
+        X: Float[Tensor, "*batch n d"],
+        memory: Float[Tensor, "*batch m d"] | None = None,
+        mask: Bool[Tensor, "..."] | None = None,
+        cache: list[Tensor] | None = None,
+    ) -> tuple[Float[Tensor, "*batch n d"], Float[Tensor, "*batch head n m"]]:
+        """The output and the attention matrices.
+
+        Args:
+            X: states that ask.
+            memory: states that are read (cross-attention); X unless given.
+            mask: who may attend, broadcastable to (..., head, n, m).
+            cache: K and V of the tokens before those of X, [] at the start; those of X are appended to it in place,
+                and are read with the others (then m counts all of them).
+        """
+        Q, K, V = self._project(X, memory, start=cache[0].shape[-2] if cache else 0)
+        if cache is not None:
+            K, V = (torch.cat([old, new], dim=-2) for old, new in zip(cache, (K, V), strict=True)) if cache else (K, V)
+            cache[:] = K, V
+        H, A = attention(Q, self._share(K), self._share(V), mask)
+        return affine(H.transpose(-3, -2).flatten(-2), self.W_O, self.b_O), A

@@ -1,0 +1,57 @@
+"""Greedy generation, one token a step, with or without a cache of keys and values."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from smalltorch.shapes import check_shapes
+
+
+class Generated(NamedTuple):
+    """What was generated, and the logits that each new token was chosen from."""
+
+    tokens: Int[Tensor, "batch new"]
+    logits: Float[Tensor, "batch new vocabulary"]
+
+    @property
+    def margin(self) -> Float[Tensor, "batch new"]:
+        """By how much the largest logit leads the second: rounding errors below half of it cannot change a token."""
+        top = self.logits.topk(2, dim=-1).values
+        return top[..., 0] - top[..., 1]
+
+
+@torch.no_grad()
+def generate(
+    model: Callable[..., Tensor],
+    prompt: Int[Tensor, "batch n"],
+    new: int,
+    cached: bool = True,
+    stop: int | None = None,
+) -> Generated:
+    """At most `new` tokens behind the prompt, each the most probable one.
+
+    Args:
+        model: `model(tokens)` gives the logits of the next token at every position (batch, n, vocabulary). With
+            `cached`, `model(tokens, cache=cache)` does, for tokens that continue those of the calls before.
+        prompt: at least one token.
+        cached: keep keys and values, and give the model only what it has not seen; else give it the whole text anew.
+        stop: a token; once every row has produced it, generation ends.
+
+    Raises:
+        ValueError: for an empty prompt, or `new` below 1.
+    """
+    if check_shapes(prompt=(prompt, "batch n"))["n"] == 0:
+        raise ValueError(f"prompt: expected at least one token a row, got shape {tuple(prompt.shape)}")
+    if new < 1:
+        raise ValueError(f"new: expected at least 1, got {new}")
+    text, unseen, cache, logits = prompt, prompt, [], []
+    for _ in range(new):
+        logits.append((model(unseen, cache=cache) if cached else model(text))[:, -1])
+        unseen = logits[-1].argmax(-1, keepdim=True)
+        text = torch.cat([text, unseen], dim=1)
+        if stop is not None and (text[:, prompt.shape[1] :] == stop).any(1).all():
+            break
+    return Generated(text[:, prompt.shape[1] :], torch.stack(logits, 1))

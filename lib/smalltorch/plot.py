@@ -1,0 +1,35 @@
+"""Figures: one look for the whole book. SVG, transparent, legible in both themes and without colour."""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+from cycler import cycler
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; each colour has its own dashes and marker as well.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000"]
+DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1))]
+MARKERS = ["o", "s", "^", "D", "v", "x"]
+
+mpl.rcParams.update({
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "font.size": 10,
+    "lines.markersize": 4,
+    "axes.prop_cycle": cycler(color=COLOURS, linestyle=DASHES),
+    "svg.hashsalt": "smalltorch",  # the same figure gives the same file
+})
+# Without a notebook this does nothing that matters: the format is used where a figure is shown inline.
+set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None})
+
+
+def figure(width: float = 6.4, height: float = 3.6, columns: int = 1) -> tuple[Figure, Axes]:
+    """A figure in inches with one row of axes: (figure, axes), or an array of axes for several columns."""
+    return plt.subplots(1, columns, figsize=(width, height), layout="constrained")

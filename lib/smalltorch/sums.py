@@ -1,0 +1,305 @@
+r"""Normal form of sums with symbolic bounds: what lets a derivation say "for all n".
+
+SymPy's own simplification does not decide identities such as
+$\sum_i\sum_j p_ip_j(x_i-x_j)^2/2=\sum_i p_ix_i^2-(\sum_i p_ix_i)^2$ for symbolic n. This module does, by
+rewriting a polynomial in sums into one canonical expression:
+
+1. products and powers of sums become multiple sums, each bound index with a fresh name;
+2. numerators are expanded; negative powers and functions stay whole, as atoms;
+3. Kronecker deltas are summed out;
+4. declared sum rules, such as $\sum_j A_{ij}=1$, are applied, and a summand free of its index is counted;
+5. each monomial falls into components that share no index, and each component takes the least of its renamings.
+
+Equal results prove equality. Unequal results prove nothing. The ranges of the bound indices must not depend on
+each other, and must be known not to be reversed; other sums are refused. The cost grows with k! for a component of k
+indices (k = 6: half a second).
+
+Not seen here: what SymPy cancels when an expression is built, such as x/x; the point x = 0 is lost before any check.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import permutations, product
+from typing import NamedTuple
+
+from sympy import (
+    Add,
+    Dummy,
+    Expr,
+    Indexed,
+    Integral,
+    KroneckerDelta,
+    Mul,
+    Number,
+    Pow,
+    Product,
+    S,
+    Subs,
+    Sum,
+    Symbol,
+    expand,
+    sympify,
+)
+from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.core.function import AppliedUndef
+from sympy.core.relational import Equality, Relational
+
+Range = tuple[Expr, Expr]
+
+# Names of canonical indices. They are Dummies, so that no symbol of a user can be equal to one of them, and made once,
+# so that two normal forms can be compared. `_PRINTED` replaces them where two renamings are ordered by their text.
+_CANONICAL = [Dummy(f"k{i}", integer=True) for i in range(10)]
+_PRINTED = {k: Symbol(f"__k{i}") for i, k in enumerate(_CANONICAL)}
+
+
+class SumRule(NamedTuple):
+    r"""The hypothesis $\sum_{w=lo}^{hi}$ `term` = `value`, for every value of the indices `free`."""
+
+    term: Expr
+    index: Symbol
+    range: Range
+    value: Expr
+    free: tuple[Symbol, ...] = ()
+    within: Mapping[Symbol, Range] = {}
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A statement that may be used, for all values of the indices `free` that have the properties declared of them.
+
+    `within`: the ranges that some of these indices must lie in; `name`: the derivation that proved the statement.
+    """
+
+    statement: Relational
+    free: tuple[Symbol, ...] = ()
+    name: str = ""
+    within: Mapping[Symbol, Range] = field(default_factory=dict)
+
+
+def is_plain_index(index) -> bool:
+    """Whether nothing but integer is assumed of an index: whatever else holds must come from its range."""
+    return isinstance(index, Symbol) and index._assumptions_orig in ({}, {"integer": True})
+
+
+def lacking(value: Expr, symbol: Symbol) -> list[str]:
+    """The properties that `symbol` was declared with and `value` is not known to have."""
+    return [name if wanted else f"not {name}" for name, wanted in symbol._assumptions_orig.items()
+            if getattr(value, f"is_{name}") is not wanted]
+
+
+def sum_rule(fact: Fact) -> SumRule | None:
+    """The fact as a rule for a sum, if it is the equality Σ (one factor) = value."""
+    left, right = fact.statement.lhs, fact.statement.rhs
+    is_rule = isinstance(fact.statement, Equality) and isinstance(left, Sum) and not right.has(Sum)
+    if not is_rule or len(left.limits) != 1 or isinstance(left.function, Mul):
+        return None
+    index, lo, hi = left.limits[0]
+    return SumRule(left.function, index, (lo, hi), right, fact.free, fact.within)
+
+
+def normal_form(expr: Expr, rules: Iterable[SumRule] = (), ranges: Mapping[Symbol, Range] | None = None) -> Expr:
+    """The canonical form of `expr`: a polynomial in atoms and in sums over independent symbolic ranges.
+
+    Args:
+        expr: the expression; its atoms are symbols, indexed entries, functions and negative powers.
+        rules: sums that are known; a rule applies where its index occurs in one factor only.
+        ranges: free indices that are known to lie in a range, so that a delta with a bound index can be summed out.
+
+    Raises:
+        ValueError: for ranges that depend on an index, that may be reversed or not of integers, for undefined terms,
+            for integrals and substitutions, and for non-commuting symbols.
+    """
+    expr = sympify(expr)
+    if not expr.is_commutative:
+        raise ValueError(f"expr must commute, got {expr}")
+    if expr.has(Integral, Subs):  # they bind symbols that rename_bound does not rename
+        raise ValueError(f"expr must have no integrals or substitutions, got {expr}")
+    rules, free_ranges = tuple(rules), dict(ranges or {})
+    result, pending = S.Zero, _flatten(rename_bound(expr))
+    while pending:
+        term, bound = pending.pop()
+        term = _expand_numerators(term)
+        if term.has(S.NaN, S.ComplexInfinity):
+            raise ValueError(f"undefined term in {expr}")
+        if isinstance(term, Add):
+            pending += [(t, dict(bound)) for t in term.args]
+            continue
+        factors = list(Mul.make_args(term))
+        reduced = _sum_out_delta(factors, bound, free_ranges) or _sum_out_index(factors, bound, rules, free_ranges)
+        if reduced is not None:
+            pending.append(reduced)
+        else:
+            result += _canonical_monomial(factors, bound)
+    return expand(result)
+
+
+def index_expressions(expr: Expr) -> list[Expr]:
+    """Everything that may stand for an index in `expr`: subscripts, integer arguments of functions, integer symbols."""
+    found = {s for s in expr.free_symbols if isinstance(s, Symbol) and s.is_integer}
+    for entry in expr.atoms(Indexed, AppliedUndef, KroneckerDelta):
+        found.update(a for a in (entry.indices if isinstance(entry, Indexed) else entry.args) if a.is_integer)
+    return sorted(found, key=str)
+
+
+def instances(
+    free: tuple[Symbol, ...],
+    values: Iterable[Expr],
+    within: Mapping[Symbol, Range] | None = None,
+    ranges: Mapping[Expr, Range] | None = None,
+) -> Iterable[dict[Symbol, Expr]]:
+    """All assignments of `values` to the indices `free` that respect what is declared of them and `within`.
+
+    `ranges`: the ranges that the values are known to lie in.
+    """
+    values = list(values)
+    for choice in product(*[[v for v in values if not lacking(v, i)] for i in free]):
+        chosen = dict(zip(free, choice, strict=True))
+        wanted = {chosen[i]: (lo.xreplace(chosen), hi.xreplace(chosen)) for i, (lo, hi) in (within or {}).items()}
+        if all((ranges or {}).get(value) == value_range for value, value_range in wanted.items()):
+            yield chosen
+
+
+def match(
+    pattern: Expr, fact: Fact | SumRule, expr: Expr, ranges: Mapping[Expr, Range] | None = None
+) -> dict[Symbol, Expr] | None:
+    """The values of a fact's free indices for which `pattern` is `expr`, up to the names of bound indices."""
+    if pattern.func != expr.func:
+        return None
+    pattern = rename_bound(pattern)
+    for values in instances(fact.free, index_expressions(expr) if fact.free else (), fact.within, ranges):
+        instance = pattern.xreplace(values)
+        if instance == expr or (expr.has(ExprWithLimits) and instance.as_dummy() == expr.as_dummy()):
+            return values
+    return None
+
+
+def rename_bound(expr: Expr) -> Expr:
+    """The same expression with fresh bound indices, so that whatever is substituted into it cannot be captured."""
+
+    def renamed(e: Sum | Product) -> Expr:
+        names, limits = {}, []
+        for index, lo, hi in reversed(e.limits):  # outermost first: an inner bound may depend on an outer index
+            lo, hi = lo.xreplace(names), hi.xreplace(names)
+            names[index] = Dummy(index.name, integer=True)
+            limits.insert(0, (names[index], lo, hi))
+        return e.func(e.function.xreplace(names), *limits)
+
+    return expr.replace(lambda e: isinstance(e, Sum | Product), renamed)
+
+
+def bound_ranges(expr: Expr) -> dict[Symbol, Range]:
+    """The ranges of the bound indices of an expression that `rename_bound` has renamed."""
+    return {index: (lo, hi) for e in expr.atoms(Sum, Product) for index, lo, hi in e.limits}
+
+
+def _flatten(expr: Expr) -> list[tuple[Expr, dict[Symbol, Range]]]:
+    """Terms without a Sum outside of atoms, each with its bound indices (fresh Dummies) and their ranges."""
+    if isinstance(expr, Sum):
+        summand, bound = expr.function, {}
+        for index, lo, hi in reversed(expr.limits):  # outermost first
+            if (lo.free_symbols | hi.free_symbols) & {limit[0] for limit in expr.limits}:
+                raise ValueError(f"dependent ranges in {expr}")
+            if not is_range(lo, hi):
+                raise ValueError(f"the range from {lo} to {hi} may be reversed, or not of integers, in {expr}")
+            fresh = Dummy(index.name, integer=True)
+            summand, bound[fresh] = summand.xreplace({index: fresh}), (lo, hi)
+        terms = []
+        for term, inner in _flatten(summand):
+            if any((lo.free_symbols | hi.free_symbols) & bound.keys() for lo, hi in inner.values()):
+                raise ValueError(f"dependent ranges in {expr}")
+            terms.append((term, bound | inner))
+        return terms
+    if isinstance(expr, Add):
+        return [term for arg in expr.args for term in _flatten(arg)]
+    is_power = isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp > 1
+    if isinstance(expr, Mul) or (is_power and (expr.base.has(Sum) or isinstance(expr.base, Add))):
+        factors = expr.args if isinstance(expr, Mul) else [expr.base] * int(expr.exp)
+        terms = [(S.One, {})]
+        for factor in factors:  # flattened once for each occurrence, so that bound indices stay distinct
+            terms = [(a * b, s | t) for a, s in terms for b, t in _flatten(factor)]
+        return terms
+    return [(expr, {})]
+
+
+def is_range(lo: Expr, hi: Expr) -> bool:
+    """Whether lo and hi are integers with lo ≤ hi + 1. (SymPy reads a reversed range as Σ_{i=1}^{-3} 1 = −3.)"""
+    return bool(lo.is_integer and hi.is_integer and (hi - lo + 1).is_nonnegative)
+
+
+def _expand_numerators(expr: Expr) -> Expr:
+    """Expand products, keeping everything else whole: `expand` would merge denominators."""
+    hidden: dict[Expr, Dummy] = {}
+
+    def hide(e: Expr) -> Expr:
+        if isinstance(e, Add | Mul) or (isinstance(e, Pow) and e.exp.is_Integer and e.exp > 0):
+            return e.func(*[hide(a) for a in e.args])
+        return e if isinstance(e, Number | Symbol | Indexed) else hidden.setdefault(e, Dummy())
+
+    return expand(hide(expr)).xreplace({dummy: e for e, dummy in hidden.items()})
+
+
+def _sum_out_delta(factors, bound, free_ranges):
+    """Σ_p δ(p, q) f(p) = f(q), where p is bound and q lies in p's range."""
+    for k, factor in enumerate(factors):
+        if isinstance(factor, KroneckerDelta) and len(factor.args) == 2:  # a third argument is a range of its own
+            for p, q in (factor.args[:2], factor.args[1::-1]):
+                if p in bound and bound[p] in (bound.get(q), free_ranges.get(q)):
+                    rest = Mul(*factors[:k], *factors[k + 1 :]).xreplace({p: q})
+                    return rest, {index: r for index, r in bound.items() if index != p}
+    return None
+
+
+def _sum_out_index(factors, bound, rules, free_ranges):
+    """Sum out an index that occurs in no factor (a count), or in one factor that a rule sums."""
+    for index in bound:
+        users = [f for f in factors if index in f.free_symbols]
+        rest = {i: r for i, r in bound.items() if i != index}
+        if not users:
+            lo, hi = bound[index]
+            return Mul(*factors, hi - lo + 1), rest
+        if len(users) == 1:
+            value = _apply_rules(users[0], index, bound, rules, free_ranges)
+            if value is not None:
+                return Mul(*[f for f in factors if f is not users[0]], value), rest
+    return None
+
+
+def _apply_rules(factor, index, bound, rules, free_ranges):
+    for rule in rules:
+        values = match(rename_bound(rule.term).xreplace({rule.index: index}), rule, factor, free_ranges | bound)
+        if values is not None and not any(index in v.free_symbols for v in values.values()):
+            if tuple(e.xreplace(values) for e in rule.range) == bound[index]:
+                return rename_bound(rule.value).xreplace(values)
+    return None
+
+
+def _canonical_monomial(factors, bound):
+    """The product of canonical sums, one for each group of factors that share bound indices."""
+    factors = [f.as_dummy() if f.has(ExprWithLimits) else f for f in factors]
+    rest = [f for f in factors if f.free_symbols & bound.keys()]
+    result = Mul(*[f for f in factors if not f.free_symbols & bound.keys()])
+    while rest:
+        group = [rest.pop()]
+        indices = group[0].free_symbols & bound.keys()
+        while connected := [f for f in rest if f.free_symbols & indices]:
+            group += connected
+            rest = [f for f in rest if not f.free_symbols & indices]
+            indices = indices.union(*[f.free_symbols & bound.keys() for f in connected])
+        result *= _least_renaming(Mul(*group), {i: bound[i] for i in indices})
+    return result
+
+
+def _least_renaming(summand, bound):
+    def renamed(order):
+        names = dict(zip(order, _CANONICAL, strict=False))
+        limits = [(names[i], *bound[i]) for i in order]
+        return summand.xreplace(names), limits
+
+    def text(candidate):
+        return str(candidate[0].xreplace(_PRINTED)), str(candidate[1])
+
+    if len(bound) > len(_CANONICAL):
+        raise ValueError(f"at most {len(_CANONICAL)} indices may be tied together, got {len(bound)}")
+    indices = sorted(bound, key=lambda i: i.name)  # any order will do: the least over all permutations is taken
+    summand, limits = min((renamed(order) for order in permutations(indices)), key=text)
+    return Sum(summand, *limits)

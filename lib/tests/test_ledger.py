@@ -1,0 +1,169 @@
+"""The record: what a verdict needs, what is counted, and what travels in the notebook."""
+
+import pytest
+
+from smalltorch import data, ledger
+from smalltorch.ledger import CHAPTER_MIME, RECORD_MIME, Chapter, Evidence, anchor, cited, executed, none_possible
+
+CLAIMS = """\
+id,source,place,claim,chapter
+S0-2.1-eq1,N1,§2.1,"The norm is at most $\\sqrt n$, or so.",norms
+S0-2.1-eq2,N1,§2.1,"$|S|\\le B$, and $\\|A\\|\\ge 1$.",norms
+S9-other,N1,§9,Another chapter's.,elsewhere
+"""
+
+
+@pytest.fixture(autouse=True)
+def book(tmp_path, monkeypatch):
+    """A book with three claims."""
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "claims.csv").write_text(CLAIMS, encoding="utf-8")
+    monkeypatch.setattr(data, "BOOK", tmp_path / "book")
+    monkeypatch.setattr(ledger, "_executed", [])
+
+
+def chapter(checks: int = 1) -> Chapter:
+    return Chapter("norms", checks=checks)
+
+
+def test_a_chapter_that_settles_its_claims():
+    c = chapter(checks=2)
+    derived, verified = executed("derived", "derived for all n"), executed("verified", "verified, tightness 1")
+    c.settle("S0-2.1-eq1", verdict="true", holds="It is.", by=[derived, verified])
+    c.settle("S0-2.1-eq2", verdict="true if $n>1$", holds="It is then.", by=[derived], assuming="$n>1$")
+    shown = c.close()._repr_mimebundle_()
+    assert shown["text/plain"] == "2 claims settled, 2 checks executed, 2 declared"
+    assert shown[CHAPTER_MIME] == {"chapter": "norms", "declared": 2, "executed": 2,
+                                   "claims": ["S0-2.1-eq1", "S0-2.1-eq2"]}
+    first, second = shown[RECORD_MIME]["records"]
+    assert first == {"claim": "S0-2.1-eq1", "chapter": "norms", "verdict": "true", "statement": "It is.",
+                     "assumptions": "", "evidence": ({"kind": "derived", "text": "derived for all n"},
+                                                     {"kind": "verified", "text": "verified, tightness 1"})}
+    assert second["verdict"] == "true if $n>1$" and second["assumptions"] == "$n>1$"
+    assert '<span id="claim-s0-2-1-eq1"></span>' in shown["text/markdown"]
+
+
+def test_bars_and_line_breaks_stay_within_their_cell():
+    c = chapter()
+    c.settle("S0-2.1-eq1", "S0-2.1-eq2", verdict="true", holds="Both,\nand $|x|$.", by=[executed("derived", "done")])
+    for line in c.close()._repr_mimebundle_()["text/markdown"].splitlines()[:4]:
+        assert line.replace(r"\|", "").count("|") == 4
+
+
+@pytest.mark.parametrize("verdict", ["true", "true if small", "false"])
+@pytest.mark.parametrize("kind", ["verified", "none"])
+def test_weak_evidence_decides_nothing(verdict, kind):
+    c = chapter()
+    evidence = none_possible("no data") if kind == "none" else executed(kind, "text")
+    with pytest.raises(ValueError, match="needs evidence of kind"):
+        c.settle("S0-2.1-eq1", verdict=verdict, holds="It is.", by=[evidence])
+    assert not c.settled
+
+
+@pytest.mark.parametrize("verdict, kind", [("true", "counterexample"), ("true if small", "counterexample"),
+                                           ("imprecise", "none")])
+def test_evidence_of_the_wrong_kind(verdict, kind):
+    c = chapter()
+    evidence = executed(kind, "text") if kind != "none" else None
+    with pytest.raises(ValueError, match="needs evidence"):
+        c.settle("S0-2.1-eq1", verdict=verdict, holds="It is.", by=[evidence] if evidence else [])
+
+
+@pytest.mark.parametrize("verdict, kind", [
+    ("true", "derived"), ("true", "proved in text"), ("true", "computed"), ("true", "measured"),
+    ("false", "counterexample"), ("imprecise", "counterexample"), ("imprecise", "verified"), ("open", "verified"),
+])
+def test_evidence_of_the_right_kind(verdict, kind):
+    c = chapter()
+    c.settle("S0-2.1-eq1", verdict=verdict, holds="It is.", by=[executed(kind, "text")])
+    assert c.settled["S0-2.1-eq1"].verdict == verdict
+
+
+def test_literature_and_its_absence():
+    c = chapter()
+    c.settle("S0-2.1-eq1", verdict="true", holds="It is.", by=[cited("hardy1920", for_="the constant")])
+    c.settle("S0-2.1-eq2", verdict="open", holds="Nobody knows.", by=[none_possible("needs a cluster")])
+    assert c.settled["S0-2.1-eq1"].evidence[0].text == "the constant (hardy1920)"
+    with pytest.raises(ValueError, match="at least one entry"):
+        cited(for_="the constant")
+    with pytest.raises(AssertionError, match="declares 1 checks, but 0 ran"):
+        c.close()  # citing is no check
+
+
+def test_evidence_comes_from_checks_of_this_chapter():
+    earlier = executed("derived", "before the chapter began")
+    c = chapter()
+    executed("derived", "of this chapter")
+    for foreign in (earlier, Evidence("derived", "made by hand"), Evidence("derived", "of this chapter")):
+        with pytest.raises(ValueError, match="no check of this chapter"):
+            c.settle("S0-2.1-eq1", verdict="true", holds="It is.", by=[foreign])
+
+
+def test_unfinished_checks_are_no_evidence():
+    class Unfinished:
+        evidence = None
+
+    for thing in (Unfinished(), "trust me"):
+        with pytest.raises(ValueError, match="after qed"):
+            chapter().settle("S0-2.1-eq1", verdict="true", holds="It is.", by=[thing])
+
+
+@pytest.mark.parametrize("verdict", ["maybe", "True", "true if", "true if ", "false if odd", ""])
+def test_unknown_verdicts(verdict):
+    c = chapter()
+    with pytest.raises(ValueError, match="verdict must be"):
+        c.settle("S0-2.1-eq1", verdict=verdict, holds="It is.", by=[executed("derived", "text")])
+
+
+def test_claims_must_be_this_chapter_s_and_settled_once():
+    c = chapter()
+    done = executed("derived", "text")
+    for claim in ("S9-other", "S0-none"):
+        with pytest.raises(ValueError, match="not a claim of chapter 'norms'"):
+            c.settle(claim, verdict="true", holds="It is.", by=[done])
+    c.settle("S0-2.1-eq1", verdict="true", holds="It is.", by=[done])
+    with pytest.raises(ValueError, match="settled twice"):
+        c.settle("S0-2.1-eq1", verdict="imprecise", holds="It is not.", by=[done])
+
+
+def test_something_must_be_said_of_something():
+    c = chapter()
+    done = executed("derived", "text")
+    for ids, holds in (((), "It is."), (("S0-2.1-eq1",), " ")):
+        with pytest.raises(ValueError, match="got nothing"):
+            c.settle(*ids, verdict="true", holds=holds, by=[done])
+
+
+def test_close_demands_all_claims_and_all_checks():
+    c = chapter(checks=2)
+    done = executed("derived", "text")
+    c.settle("S0-2.1-eq1", verdict="true", holds="It is.", by=[done])
+    with pytest.raises(AssertionError, match="without a record: S0-2.1-eq2"):
+        c.close()
+    c.settle("S0-2.1-eq2", verdict="true", holds="It is.", by=[done])
+    with pytest.raises(AssertionError, match="declares 2 checks, but 1 ran"):
+        c.close()
+    executed("verified", "text")
+    assert c.close().executed == 2
+
+
+def test_a_chapter_counts_from_its_beginning():
+    executed("derived", "of another chapter")
+    c = chapter()
+    c.settle("S0-2.1-eq1", "S0-2.1-eq2", verdict="true", holds="It is.", by=[cited("key", for_="it")])
+    with pytest.raises(AssertionError, match="but 0 ran"):
+        c.close()
+
+
+def test_unknown_chapters_and_missing_books(tmp_path):
+    with pytest.raises(ValueError, match="no claim is assigned to a chapter called 'nothing'"):
+        Chapter("nothing", checks=1)
+    with pytest.raises(ValueError, match="checks must be at least 1"):
+        Chapter("norms", checks=0)
+    (tmp_path / "book" / "claims.csv").unlink()
+    with pytest.raises(FileNotFoundError, match="install the library from a clone"):
+        chapter()
+
+
+def test_anchor():
+    assert anchor("S0-2.1-eq1") == "claim-s0-2-1-eq1" and anchor("C73 (b)") == "claim-c73-b"

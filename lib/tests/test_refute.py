@@ -1,0 +1,53 @@
+"""The search for values that break a step: what it finds is a counterexample; what is true it leaves alone."""
+
+import pytest
+from sympy import Eq, IndexedBase, Ne, S, Sum, exp, symbols
+
+from smalltorch.refute import refute
+from smalltorch.sums import Fact
+
+n = symbols("n", integer=True, positive=True)
+i, j = symbols("i j", integer=True)
+a, b = symbols("a b", positive=True)
+q = symbols("q", nonnegative=True)
+r, t = symbols("r t", real=True)
+x, A = IndexedBase("x", real=True), IndexedBase("A", nonnegative=True)
+I, J = (i, 1, n), (j, 1, n)  # noqa: E741
+rows = Fact(Eq(Sum(A[i, j], J), 1), (i,))
+
+
+@pytest.mark.parametrize("left, relation, right", [
+    (r, "≤", r**2), (Sum(x[i], I) ** 2, "=", Sum(x[i] ** 2, I)), (q, ">", S(0)), (a, "<", b), (a + b, "≥", S(3)),
+], ids=str)
+def test_false_steps_are_broken(left, relation, right):
+    found = refute(left, relation, right, [])
+    assert "left = " in found and "right = " in found
+
+
+@pytest.mark.parametrize("left, relation, right", [
+    (a * b, "≤", (a + b) ** 2 / 4), (Sum(x[i], I) ** 2, "≤", n * Sum(x[i] ** 2, I)), (q, "≥", S(0)), (a, ">", S(0)),
+], ids=str)
+def test_true_steps_are_not(left, relation, right):
+    assert refute(left, relation, right, []) is None
+
+
+def test_the_values_break_the_step():
+    found = dict(part.split(" = ") for part in refute(r, "≤", r**2, []).split(", "))
+    assert S(found["left"]) == S(found["r"]) and S(found["right"]) == S(found["r"]) ** 2 < S(found["r"])
+
+
+def test_hypotheses_are_met():
+    jensen = Sum(Sum(A[i, j] * x[j], J) ** 2, I), "≤", Sum(A[i, j] * x[j] ** 2, I, J)
+    assert refute(*jensen, [rows]) is None
+    assert refute(*jensen, []) is not None
+    assert refute(Sum(A[i, j] * x[j] ** 2, I, J), "≤", Sum(x[j] ** 2, J), [rows]) is not None
+    assert refute(r, "≤", t, [Fact(r <= t)]) is None and refute(r, "≥", t, [Fact(r <= t)]) is not None
+    assert refute(r**2, ">", S(0), [Fact(Ne(r, 0))]) is None
+
+
+def test_what_is_not_rational_is_left_alone():
+    assert refute(exp(1 + r**2), "≤", S(0), []) is None
+
+
+def test_the_same_values_every_time():
+    assert refute(r * t, "≥", a, []) == refute(r * t, "≥", a, [])

@@ -1,0 +1,39 @@
+"""Numbers and tables as text."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smalltorch.show import Table, number
+
+SHOWN = [
+    ((1.4694,), "1.47"), ((1234.5,), "1230"), ((2e-13,), "2.00e-13"), ((2e-13, 1), "2e-13"), ((9.996,), "10.0"),
+    ((0.99996,), "1.00"), ((-1.4694,), "-1.47"), ((0.0,), "0"), ((-0.0,), "0"), ((-1e-30,), "-1.00e-30"),
+    ((1e6,), "1.00e+6"), ((999999.5, 4), "1000000"), ((0.00012345,), "0.000123"), ((1,), "1.00"),
+    ((True,), "1.00"), ((math.inf,), "inf"),
+    ((math.nan,), "nan"), ((12345.678, 7), "12345.68"),
+]
+
+
+@pytest.mark.parametrize("arguments, text", SHOWN, ids=str)
+def test_number(arguments, text):
+    assert number(*arguments) == text
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300), st.integers(1, 6))
+def test_number_is_near(x, digits):
+    assert abs(float(number(x, digits)) - x) <= 0.5000001 * 10 ** (1 - digits) * abs(x) + 1e-300
+    assert not number(x, digits).startswith("-0 ") and number(x, digits) != "-0"
+
+
+def test_table():
+    table = Table(["n", "norm"], [(2, 1.14159), (16, 1.4694), ("all", 2)])
+    assert repr(table) == "  n  norm\n  2  1.14\n 16  1.47\nall     2"
+    assert table._repr_markdown_() == "| n | norm |\n| ---: | ---: |\n| 2 | 1.14 |\n| 16 | 1.47 |\n| all | 2 |"
+
+
+def test_ragged_rows():
+    with pytest.raises(ValueError, match="expected 2 cells, got 1"):
+        Table(["n", "norm"], [(2,)])
