@@ -40,7 +40,8 @@ def keep_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
     for formula in list(doctree.findall(nodes.math)):
         after = formula.next_node(descend=False, siblings=True)
         if isinstance(after, nodes.Text) and after[:1] in PUNCTUATION:
-            after.parent.replace(after, nodes.Text(after[1:]))
+            place = next(k for k, node in enumerate(after.parent) if node is after)   # equal texts may stand before it
+            after.parent[place] = nodes.Text(after[1:])
             together = nodes.inline(classes=["unbroken"])
             formula.parent.replace(formula, together)
             together += [formula, nodes.Text(after[:1])]

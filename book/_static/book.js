@@ -19,10 +19,19 @@
 
   // What scrolls sideways can be reached by keyboard. Formulas get their width only when they are typeset.
   const scrolling = 'div.highlight pre, .cell_output pre, div.math, .pst-scrollable-table-container';
-  const focusable = () => all(scrolling, box => {
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-    else box.removeAttribute('tabindex');
-  });
+  const focusable = () => {
+    all(scrolling, box => {
+      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+      else box.removeAttribute('tabindex');
+    });
+    all('span.math', formula => {  // a formula in a line of text that is wider than the column
+      const width = formula.querySelector('mjx-container')?.getBoundingClientRect().width ?? 0;
+      const wide = width > formula.parentElement.clientWidth;
+      formula.classList.toggle('wide', wide);
+      if (wide) formula.tabIndex = 0;
+      else formula.removeAttribute('tabindex');
+    });
+  };
   const typeset = () => (window.MathJax?.startup?.promise ?? Promise.resolve()).then(focusable);
   focusable();
   window.addEventListener('load', typeset);

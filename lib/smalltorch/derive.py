@@ -213,7 +213,7 @@ class Derivation:
             return self
         self._check_symbols()
         self._check_scope()
-        self.evidence = ledger.executed("derived", f"derived for {self.scope}")
+        self.evidence = ledger.executed("derived", f"derived for {self.scope}: {self.name.replace('-', ' ')}")
         return self
 
     # -- as a lemma ----------------------------------------------------------------------------------------------
@@ -530,15 +530,15 @@ class WrittenProof:
         if not identities or not distinct or any(d.evidence is None for d in identities):
             raise StepError(f"{name}: a written proof needs finished derivations of its key identities, each once")
         self.name, self.identities = name, identities
-        k = len(identities)
-        self.evidence = ledger.executed("proved in text", f"proved in text, {k} of {k} identities checked")
+        self.checked = f"proved in text, {len(identities)} of {len(identities)} identities checked"
+        self.evidence = ledger.executed("proved in text", f"{self.checked}: {self.name.replace('-', ' ')}")
 
     def __repr__(self):
-        return "\n".join([f"{self.name}: {self.evidence.text}"]
+        return "\n".join([f"{self.name}: {self.checked}"]
                          + [f"  ({k}) {_text(d.conclusion)}" for k, d in enumerate(self.identities, 1)])
 
     def _repr_markdown_(self):
-        return "\n".join([f"**{self.name.replace('-', ' ').capitalize()}**: {self.evidence.text}.", ""]
+        return "\n".join([f"**{self.name.replace('-', ' ').capitalize()}**: {self.checked}.", ""]
                          + [rf"{k}. $\displaystyle {_tex(d.conclusion)}$" for k, d in enumerate(self.identities, 1)])
 
 

@@ -41,8 +41,11 @@ class Evidence:
 
 
 def executed(kind: str, text: str) -> Evidence:
-    """Evidence from a check that has just run; it counts towards the number of checks that the chapter declares."""
-    evidence = Evidence(kind, text)
+    """Evidence from a check that has just run; it counts towards the number of checks that the chapter declares.
+
+    Names of checks are plain text; what Markdown would read as markup in them is escaped.
+    """
+    evidence = Evidence(kind, re.sub(r"([*<`$])", r"\\\1", text))
     _executed.append(evidence)
     return evidence
 
@@ -174,7 +177,7 @@ class ClaimTable:
             said = f'<span id="{anchor(record.claim)}"></span>{self.assigned[record.claim]["claim"]} ({record.claim})'
             holds = record.statement + (f" Assuming {record.assumptions}." if record.assumptions else "")
             shown = " · ".join(evidence.text for evidence in record.evidence)
-            cells = (said, f"**{record.verdict}**", f"{holds}<br>*{shown}*")
+            cells = (said, f"**{record.verdict}**", f"{holds}<br><small>{shown}</small>")
             table.append("| " + " | ".join(map(_cell, cells)) + " |")
         count = f"{len(records)} claims settled, {self.executed} checks executed, {self.declared} declared"
         return {

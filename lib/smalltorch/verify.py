@@ -110,7 +110,8 @@ def at_most(name: str, lhs: Side, rhs: Side, *, domain: Callable[[Tensor], Any],
     attacks = "attacks included" if worst.climbed else "structured search included" if extremes else "not attacked"
     text = (f"holds on {worst.seen} inputs, {attacks}; tightness {tightness} ({worst.where}); "
             f"allowance {number(allowance, 1)}")
-    return Check(name, text, worst.ratio, worst.at, ledger.executed("verified", f"verified, tightness {tightness}"))
+    evidence = ledger.executed("verified", f"verified, {name}: tightness {tightness}")
+    return Check(name, text, worst.ratio, worst.at, evidence)
 
 
 def fails(name: str, lhs: Side, rhs: Side, *, domain: Callable[[Tensor], Any], shapes: Iterable[Shape],
@@ -129,8 +130,8 @@ def fails(name: str, lhs: Side, rhs: Side, *, domain: Callable[[Tensor], Any], s
         raise VerificationError(f"{name}: no counterexample among {worst.seen} inputs; the largest left/right is "
                                 f"{number(worst.ratio, 4)} at {worst.where}")
     text = f"fails: left {number(worst.lhs)}, right {number(worst.rhs)} ({worst.where})"
-    return Check(name, text, worst.ratio, worst.at,
-                 ledger.executed("counterexample", f"counterexample, {number(worst.lhs)} > {number(worst.rhs)}"))
+    evidence = ledger.executed("counterexample", f"counterexample, {name}: {number(worst.lhs)} > {number(worst.rhs)}")
+    return Check(name, text, worst.ratio, worst.at, evidence)
 
 
 def equal(name: str, lhs: Side, rhs: Side, *, domain: Callable[[Tensor], Any], shapes: Iterable[Shape],
@@ -162,7 +163,7 @@ def equal(name: str, lhs: Side, rhs: Side, *, domain: Callable[[Tensor], Any], s
                                 f"at {where}\n  input {at}")
     share = "a tenth of " if error <= allowance / 10 else ""  # the error itself is rounding noise: not printed
     text = f"holds on {seen} inputs; largest error below {share}the rounding allowance {number(allowance, 1)}"
-    return Check(name, text, error, at, ledger.executed("verified", "verified, equal up to rounding"))
+    return Check(name, text, error, at, ledger.executed("verified", f"verified, {name}: equal up to rounding"))
 
 
 def measured(name: str, values: Tensor | Sequence[float], *, above: float = -math.inf, below: float = math.inf,
@@ -186,7 +187,7 @@ def measured(name: str, values: Tensor | Sequence[float], *, above: float = -mat
     text = f"{number(mean)} ± {number(spread, 2)} over {len(values)} {over}"
     if not (mean - 2 * error > above and mean + 2 * error < below):
         raise VerificationError(f"{name}: {text} is not between {above} and {below} by two standard errors")
-    return Check(name, text, mean, values, ledger.executed("measured", f"measured, {text}"))
+    return Check(name, text, mean, values, ledger.executed("measured", f"measured, {name}: {text}"))
 
 
 def computed(name: str, rows: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) -> Check:
@@ -206,7 +207,8 @@ def computed(name: str, rows: Iterable[tuple[str, float, float]], tolerance: flo
         if not abs(float(value) - float(expected)) <= tolerance * (abs(float(expected)) or 1.0):
             raise VerificationError(f"{name}: {what} is {float(value):.6g}, not {float(expected):.6g}")
     text = "".join(f"\n  {what} = {number(expected, 4)}" for what, _, expected in rows)
-    return Check(name, text, 0.0, rows, ledger.executed("computed", f"computed, {len(rows)} of {len(rows)} facts"))
+    evidence = ledger.executed("computed", f"computed, {name}: {len(rows)} of {len(rows)} facts")
+    return Check(name, text, 0.0, rows, evidence)
 
 
 # -- the search --------------------------------------------------------------------------------------------------------

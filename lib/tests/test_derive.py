@@ -72,7 +72,7 @@ def jensen() -> Derivation:
 
 def test_jensen():
     d = jensen()
-    assert d.evidence.kind == "derived" and d.evidence.text == "derived for all n"
+    assert d.evidence.kind == "derived" and d.evidence.text == "derived for all n: " + d.name.replace("-", " ")
 
 
 def test_jensen_with_its_certificate_found():
@@ -125,7 +125,7 @@ def test_given_inequalities_and_definitions():
 def test_identity_and_written_proof():
     steps = [identity("square", (a + b) ** 2, a**2 + 2 * a * b + b**2, "expand", scope="a test"), jensen()]
     proof = WrittenProof("a-proof", *steps)
-    assert proof.evidence.text == "proved in text, 2 of 2 identities checked"
+    assert proof.evidence.text == "proved in text, 2 of 2 identities checked: " + "a proof"
     assert "(1) (a + b)**2 = a**2 + 2*a*b + b**2" in repr(proof) and "A proof" in proof._repr_markdown_()
 
 

@@ -167,3 +167,7 @@ def test_unknown_chapters_and_missing_books(tmp_path):
 
 def test_anchor():
     assert anchor("S0-2.1-eq1") == "claim-s0-2-1-eq1" and anchor("C73 (b)") == "claim-c73-b"
+
+
+def test_names_of_checks_are_not_read_as_markup():
+    assert executed("verified", "verified, a*b < $c$: tightness 1").text == r"verified, a\*b \< \$c\$: tightness 1"

@@ -112,9 +112,9 @@ def test_gpt_2_initialisation_has_the_spread_of_transformers():
         if mine.ndim == 1:
             torch.testing.assert_close(mine.detach(), their, rtol=0, atol=0)
         else:
-            assert float(mine.std()) == pytest.approx(float(their.std()), rel=0.1), name
+            assert mine.std().item() == pytest.approx(their.std().item(), rel=0.1), name
     W = ours.blocks[3].ffn
-    assert float(W.W_2.std() / W.W_1.std()) == pytest.approx((2 * layers) ** -0.5, rel=0.03)
+    assert (W.W_2.std() / W.W_1.std()).item() == pytest.approx((2 * layers) ** -0.5, rel=0.03)
     residual = [b.attention.W_O.detach() for b in ours.blocks]
     assert float(torch.stack(residual).std()) == pytest.approx(0.02 / 4, rel=0.03)
 

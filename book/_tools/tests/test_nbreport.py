@@ -45,7 +45,24 @@ def test_the_claims_that_fall_with_a_check_are_named(tmp_path):
     assert done.returncode == 1
     assert "chapter norm: code cell 2 failed: AssertionError: variance of [1, 3]: 2 instead of 1" in done.stdout
     assert "claims that fell: S0-1\n" in done.stdout
-    assert "other claims settled from that cell on: S0-2\n" in done.stdout
+    assert "claims with checks that did not run: S0-2\n" in done.stdout
+
+
+def test_only_the_claims_of_the_check_that_failed_are_named(tmp_path):
+    """All claims are settled in the last cell, which fails for want of names; that alone must not name them."""
+    check = new_code_cell(
+        "def check(name, value):\n    assert value == 1, f'{name}: {value} instead of 1'\n    return value\n"
+        "mean = check('mean of a row', 1)\nvariance = check('variance of a row', 2)\nlength = check('length', 1)")
+    ids = {"S0-1": "mean", "S0-2": "mean, variance", "S0-3": "length", "S0-4": "mean"}
+    settle = "".join(f"chapter.settle('{claim}', verdict='true', by=[{names}])\n" for claim, names in ids.items())
+    cell = settling("S0-1")
+    entries = [settling(claim).outputs[0]["data"][records.RECORD]["records"][0] for claim in ids]
+    cell.outputs[0]["data"][records.RECORD]["records"] = entries
+    cell.source = settle + cell.source
+    done = run(tmp_path, check, cell)
+    assert "failed: AssertionError: variance of a row: 2 instead of 1" in done.stdout
+    assert "claims that fell: S0-2\n" in done.stdout
+    assert "claims with checks that did not run: S0-3\n" in done.stdout
 
 
 def test_a_record_that_no_longer_says_the_same_is_a_failure(tmp_path):
