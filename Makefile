@@ -95,7 +95,7 @@ sabotage: $(READY)
 threads: JOBS = 1   # two threads each; more workers would only wait for one another
 threads: $(READY)
 	@echo "two threads, another hash seed:"
-	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 PYTHONHASHSEED=1 $(NBVAL)
+	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE PYTHONHASHSEED=1 $(NBVAL)
 
 instructions: $(READY)
 	@echo "another instruction set, a third hash seed:"

@@ -206,7 +206,8 @@ def computed(name: str, rows: Iterable[tuple[str, float, float]], tolerance: flo
             raise ValueError(f"rows: the expected value of {what} must be finite, got {float(expected)}")
         if not abs(float(value) - float(expected)) <= tolerance * (abs(float(expected)) or 1.0):
             raise VerificationError(f"{name}: {what} is {float(value):.6g}, not {float(expected):.6g}")
-    text = "".join(f"\n  {what} = {number(expected, 4)}" for what, _, expected in rows)
+    text = "".join(f"\n  {what} = {expected if isinstance(expected, int) else number(expected, 4)}"
+                   for what, _, expected in rows)
     evidence = ledger.executed("computed", f"computed, {name}: {len(rows)} of {len(rows)} facts")
     return Check(name, text, 0.0, rows, evidence)
 
