@@ -75,7 +75,8 @@ class _Worst:
         ratio = _ratio(lhs, rhs)
         k = int(ratio.argmax())
         largest = float(ratio[k])
-        tie = 1e-6 * abs(self.ratio) if largest <= limit and math.isfinite(self.ratio) else 0.0
+        decides = self.ratio <= limit < largest or not math.isfinite(self.ratio)
+        tie = 0.0 if decides else 1e-6 * abs(self.ratio)
         if not self.where or largest > self.ratio + tie:
             self.ratio, self.where = largest, where
             self.at, self.lhs, self.rhs = _pick(inputs, k), float(lhs[k]), float(rhs[k])
