@@ -102,7 +102,7 @@ instructions: $(READY)
 	@ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 PYTHONHASHSEED=2 $(NBVAL)
 
 bare: $(READY)
-	@$(PY) book/_tools/bare.py
+	@$(PY) book/_tools/bare.py $(NB)
 
 lowest: $(READY)
 	@TORCH_INDEX="$(strip $(TORCH_INDEX))" $(PY) book/_tools/lowest.py
