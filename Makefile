@@ -4,14 +4,17 @@
 PYTHON      ?=                  # the interpreter for .venv; empty: the first of python3, python3.13 … 3.11 that is 3.11 – 3.13
 VENV        ?= .venv
 TORCH_INDEX ?=                  # another index for torch, e.g. https://download.pytorch.org/whl/cpu for a CPU build on Linux
-NB          ?=                  # for execute: notebooks by path or by name; empty: all
+NB          ?=                  # for execute and notebooks: notebooks by name; empty: all
+NAME        ?=                  # for new-chapter: its name, such as my-chapter
+PART        ?=                  # for new-chapter: the folder of its part, such as 6-position
 JOBS        ?= 2
 PORT        ?= 8000
 SHOTS       ?=                  # for test-web: a folder for screenshots
 
-PY    := $(strip $(VENV))/bin/python
-READY := $(strip $(VENV))/ready
-HTML  := _build/html
+PY     := $(strip $(VENV))/bin/python
+READY  := $(strip $(VENV))/ready
+HTML   := _build/html
+NBDIME := $(abspath $(strip $(VENV))/nbdime/bin)
 
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
@@ -20,10 +23,10 @@ export PYTHONPATH      := book/_tools:book/_ext
 export PYTHONDONTWRITEBYTECODE := 1
 
 NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanitize-with=book/_tools/nbval.sanitize \
-        --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile notebooks
+        --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
-.PHONY: help book html serve execute clean test test-deep test-web \
-        style form test-lib test-tools notebooks pages sabotage threads instructions bare lowest sabotage-all
+.PHONY: help book html serve execute new-chapter diff-setup hook-setup clean test test-deep test-web \
+        style form test-lib test-tools notebooks pages sabotage elsewhere bare lowest sabotage-all
 
 help:
 	@echo "make book                 build the book and say where it is"
@@ -32,6 +35,10 @@ help:
 	@echo "make test-web             the book in a browser: formulas, requests, console, accessibility"
 	@echo "make serve [PORT=8000]    build the book and serve it on this machine"
 	@echo "make execute [NB=name]    run notebooks again and store their outputs"
+	@echo "make notebooks [NB=name]  run notebooks and compare with their stored outputs"
+	@echo "make new-chapter NAME=…   start a chapter from the template (CONTRIBUTING.md)"
+	@echo "make diff-setup           let git show what differs between notebooks with nbdime"
+	@echo "make hook-setup           let git run make lint before every commit"
 	@echo "make lint                 style of the code and form of the notebooks"
 	@echo "make clean                remove what was built (not .venv)"
 
@@ -54,6 +61,25 @@ serve: book
 execute: $(READY)
 	@$(PY) book/_tools/notebooks.py run -j $(JOBS) $(NB)
 
+# --- for those who write -----------------------------------------------------------------------------------------------
+
+new-chapter: $(READY)
+	@$(PY) book/_tools/new_chapter.py $(NAME) $(PART)
+
+# nbdime brings a web server along, so it gets an environment of its own, and .venv stays as the tests know it.
+diff-setup: $(READY)
+	@test -x $(NBDIME)/git-nbdiffdriver || { $(PY) -m venv $(VENV)/nbdime && \
+	 $(NBDIME)/python -m pip install -q --disable-pip-version-check nbdime==4.0.4; } || \
+	 { echo "nbdime was not installed; is this machine online?" >&2; exit 1; }
+	@git config diff.jupyternotebook.command '"$(NBDIME)/git-nbdiffdriver" diff'
+	@git config merge.jupyternotebook.driver '"$(NBDIME)/git-nbmergedriver" merge %O %A %B %L %P'
+	@git config merge.jupyternotebook.name "notebooks, by nbdime"
+	@echo "git diff and git merge now read notebooks"
+
+hook-setup:
+	@git config core.hooksPath .githooks
+	@echo "make lint now runs before every commit"
+
 clean:
 	rm -rf _build .cache
 
@@ -64,7 +90,7 @@ test: $(READY)
 	@$(MAKE) -k --no-print-directory style form test-lib test-tools sabotage pages notebooks
 
 test-deep: $(READY)
-	@$(MAKE) -k --no-print-directory threads instructions bare lowest sabotage-all
+	@$(MAKE) -k --no-print-directory elsewhere bare lowest sabotage-all
 
 test-web: html
 	@SHOTS="$(strip $(SHOTS))" sh book/_tools/web/run.sh $(HTML)
@@ -92,14 +118,11 @@ pages: html
 sabotage: $(READY)
 	@$(PY) lib/tests/sabotage.py --engine
 
-threads: JOBS = 1   # two threads each; more workers would only wait for one another
-threads: $(READY)
-	@echo "two threads, another hash seed:"
-	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE PYTHONHASHSEED=1 $(NBVAL)
-
-instructions: $(READY)
-	@echo "another instruction set, a third hash seed:"
-	@ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 PYTHONHASHSEED=2 $(NBVAL)
+elsewhere: JOBS = 1   # two threads each; more workers would only wait for one another
+elsewhere: $(READY)
+	@echo "two threads, another instruction set, another hash seed:"
+	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE PYTHONHASHSEED=1 \
+	 ATEN_CPU_CAPABILITY=default MKL_CBWR=COMPATIBLE ONEDNN_MAX_CPU_ISA=SSE41 $(NBVAL)
 
 bare: $(READY)
 	@$(PY) book/_tools/bare.py $(NB)

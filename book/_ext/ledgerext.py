@@ -3,10 +3,13 @@
     {ledger-counts}   how many claims got which verdict
     {ledger-parts}    the parts of the book, the chapters each has, and their counts
     {ledger-table}    every claim, chapter by chapter, with verdict, statement and evidence
+
+What the index of systems (`systemsext`) shares with it stands here too: tables whose rows can be filtered.
 """
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -16,7 +19,9 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 import records
-from records import Book, Chapter, Claim, Record
+import systems
+from records import NOT_YET, SOURCES, VERDICTS, Book, Chapter, Claim, Part, Record
+from systems import System
 
 logger = logging.getLogger(__name__)
 
@@ -42,9 +47,9 @@ def mark(kind: str, *text: nodes.Node) -> nodes.inline:
     return nodes.inline("", "", *words, classes=["verdict", "verdict-" + kind.replace(" ", "-")])
 
 
-def link(text: Sequence[nodes.Node], page: str, cell: int | None = None) -> nodes.reference:
-    """A link to a chapter or to a cell of it; its address is filled in by `resolve_links`."""
-    return nodes.reference("", "", *text, internal=True, book_target=(page, cell))
+def link(text: Sequence[nodes.Node], page: str, rest: str = "") -> nodes.reference:
+    """A link to a page and, with `rest`, to an anchor (#…) or a choice of rows (?…); `resolve_links` fills it in."""
+    return nodes.reference("", "", *text, internal=True, book_target=(page, rest))
 
 
 def sentence(counts: dict[str, int]) -> nodes.paragraph:
@@ -59,8 +64,11 @@ def sentence(counts: dict[str, int]) -> nodes.paragraph:
 
 
 def table(titles: Sequence[str], rows: Iterable[Sequence[Sequence[nodes.Node]]], widths: Sequence[int],
-          label: str, ids: Sequence[str] = ()) -> scroll_region:
-    """A table in a region that scrolls; a cell is a list of block nodes, `ids` are the anchors of the rows."""
+          label: str, ids: Sequence[str] = (), facets: Sequence[Sequence[str]] = ()) -> scroll_region:
+    """A table in a region that scrolls; a cell is a list of block nodes, `ids` are the anchors of the rows.
+
+    With `facets`, the classes of each row, the rows can be filtered.
+    """
     group = nodes.tgroup(cols=len(titles))
     group += [nodes.colspec(colwidth=width) for width in widths]
     head = nodes.row()
@@ -68,23 +76,52 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[Sequence[nodes.Node]]],
     group += nodes.thead("", head)
     body = nodes.tbody()
     for number, cells in enumerate(rows):
-        row = nodes.row(ids=[ids[number]] if ids else [])
+        row = nodes.row(ids=[ids[number]] if ids else [], classes=facets[number] if facets else [])
         row += [nodes.entry("", *cell) for cell in cells]
         body += row
     group += body
-    return scroll_region("", nodes.table("", group, classes=["ledger", "colwidths-given"]), label=label)
+    classes = ["ledger", "colwidths-given", *(["filtered"] if facets else [])]
+    return scroll_region("", nodes.table("", group, classes=classes), label=label)
+
+
+def facet(name: str, value: str) -> str:
+    """The class of rows that have this value: what a choice in `controls` selects by."""
+    return nodes.make_id(f"{name}-is-{value}")
+
+
+def controls(noun: str, choices: Mapping[str, Mapping[str, str]]) -> nodes.raw:
+    """The form by which filters.js hides rows: words to search for, and for each facet its values with the words shown.
+
+    It is hidden until that script runs, for without it the form could do nothing.
+    """
+    html = [f'<form class="filters" aria-label="Filter the {noun}" data-noun="{noun}" hidden>',
+            '<label>Search <input type="search" name="words" autocomplete="off" spellcheck="false"></label>']
+    for name, values in choices.items():
+        html.append(f'<label>{name.capitalize()} <select name="{name}"><option value="">any</option>')
+        html += [f'<option value="{nodes.make_id(value)}">{escape(words)}</option>' for value, words in values.items()]
+        html.append("</select></label>")
+    html.append('<button type="reset">Show all</button><output></output></form>')
+    return nodes.raw("", "\n".join(html), format="html")
+
+
+def part_choices(book: Book) -> dict[str, str]:
+    return {part.title: part.title for part in book.parts}
 
 
 class LedgerDirective(SphinxDirective):
-    """What the three directives share: the book's records, and reading Markdown with maths."""
+    """What the directives share: the book's records and systems, and reading Markdown with maths."""
 
     @property
     def book(self) -> Book:
-        for name in ("claims.csv", "parts.yml"):
+        for name in ("claims.csv", "systems.csv", "parts.yml"):
             self.env.note_dependency(str(Path(self.env.srcdir) / "book" / name))
         for chapter in self.env.book_records.chapters.values():
             self.env.note_dependency(str(Path(self.env.srcdir) / f"{chapter.page}.ipynb"))
         return self.env.book_records
+
+    @property
+    def systems(self) -> tuple[System, ...]:
+        return self.env.book_systems
 
     def markdown(self, text: str) -> list[nodes.Node]:
         """Markdown as block nodes."""
@@ -119,7 +156,7 @@ class LedgerParts(LedgerDirective):
                     chapter = book.chapters[name]
                     line = nodes.paragraph("", "", link(self.inline(chapter.title), chapter.page))
                     chapters += nodes.list_item("", line)
-            item += [chapters, sentence(book.counts(book.claims_of(*part.chapters)))]
+            item += [chapters, sentence(book.counts(book.claims_of(*part.chapters))), self.lookup(part)]
             items += item
         rest = [part for part in book.parts if part not in written]
         if not rest:
@@ -128,23 +165,44 @@ class LedgerParts(LedgerDirective):
         titles = ", ".join(part.title for part in rest)
         return [items, nodes.paragraph("", f"To come, with {len(claims)} claims not yet examined: {titles}.")]
 
+    def lookup(self, part: Part) -> nodes.paragraph:
+        """Links to the part's claims in the ledger and to its systems in their index."""
+        rows = f"?part={nodes.make_id(part.title)}"
+        line = nodes.paragraph("", "", link([nodes.Text("Claims in the ledger")], "book/ledger", rows))
+        own = sum(bool(set(part.chapters) & set(system.chapters)) for system in self.systems)
+        if own:
+            line += [nodes.Text(" · "), link([nodes.Text(f"{own} systems")], "book/systems", rows)]
+        return line
+
 
 class LedgerTable(LedgerDirective):
     def run(self) -> list[nodes.Node]:
         book = self.book
         found = [self.settled(book, chapter) for chapter in book.chapters.values()]
         waiting = [claim for claim in book.claims if claim.id not in book.records]
-        return found + ([self.waiting(waiting)] if waiting else [])
+        verdicts = {kind: WORDS.get(kind, kind) for kind in (*VERDICTS, NOT_YET)}
+        notes = {name: name for name in SOURCES if any(claim.source == name for claim in book.claims)}
+        form = controls("claims", {"verdict": verdicts, "part": part_choices(book), "notes": notes})
+        return [form, *found, *([self.waiting(waiting, book)] if waiting else [])]
+
+    def section(self, name: str) -> nodes.section:
+        return nodes.section(ids=[name], names=[name], classes=["hidden-when-empty"])
+
+    def facets(self, claim: Claim, book: Book) -> list[str]:
+        parts = [part.title for part in book.parts if claim.chapter in part.chapters]
+        kind = book.records[claim.id].kind if claim.id in book.records else NOT_YET
+        return [facet("verdict", kind or ""), *(facet("part", title) for title in parts), facet("notes", claim.source)]
 
     def settled(self, book: Book, chapter: Chapter) -> nodes.section:
         claims = [claim for claim in book.claims_of(chapter.name) if claim.id in book.records]
-        section = nodes.section(ids=[f"chapter-{chapter.name}"], names=[f"chapter-{chapter.name}"])
+        section = self.section(f"chapter-{chapter.name}")
         section += nodes.title("", "", *self.inline(chapter.title))
         section += nodes.paragraph("", "", link([nodes.Text("Read the chapter")], chapter.page))
         section += sentence(book.counts(book.claims_of(chapter.name)))
         rows = [self.row(claim, book.records[claim.id], book) for claim in claims]
         section += table(("Claim", "Verdict", "What holds, and on what evidence"), rows, (30, 16, 54),
-                         f"Claims settled in the chapter {chapter.title}", [f"claim-{claim.id}" for claim in claims])
+                         f"Claims settled in the chapter {chapter.title}", [f"claim-{claim.id}" for claim in claims],
+                         [self.facets(claim, book) for claim in claims])
         return section
 
     def row(self, claim: Claim, record: Record, book: Book) -> tuple[list[nodes.Node], ...]:
@@ -156,7 +214,8 @@ class LedgerTable(LedgerDirective):
             rest = text.removeprefix(kind) if text.startswith(kind) else f": {text}"
             evidence += nodes.list_item("", nodes.paragraph("", "", *self.inline(f"**{kind}**{rest}")))
         page = book.chapters[record.chapter].page
-        evidence += nodes.list_item("", nodes.paragraph("", "", link([nodes.Text("see the check")], page, record.cell)))
+        check = link([nodes.Text("see the check")], page, f"#cell-{record.cell}")
+        evidence += nodes.list_item("", nodes.paragraph("", "", check))
         verdict = nodes.paragraph("", "", mark(record.kind, *self.inline(record.verdict)))
         return self.claim(claim), [verdict], [*holds, evidence]
 
@@ -165,13 +224,13 @@ class LedgerTable(LedgerDirective):
                                  *self.inline(claim.place), classes=["claim-origin"])
         return [origin, *self.markdown(claim.claim)]
 
-    def waiting(self, claims: list[Claim]) -> nodes.section:
-        section = nodes.section(ids=["not-yet-examined"], names=["not-yet-examined"])
+    def waiting(self, claims: list[Claim], book: Book) -> nodes.section:
+        section = self.section("not-yet-examined")
         section += nodes.title("", "Not yet examined")
         section += nodes.paragraph("", f"{len(claims)} claims wait for chapters that are not yet written.")
         rows = [(self.claim(claim), [nodes.paragraph("", claim.chapter)]) for claim in claims]
         section += table(("Claim", "Chapter to come"), rows, (80, 20), "Claims not yet examined",
-                         [f"claim-{claim.id}" for claim in claims])
+                         [f"claim-{claim.id}" for claim in claims], [self.facets(claim, book) for claim in claims])
         return section
 
 
@@ -179,6 +238,7 @@ def read_records(app: Sphinx) -> None:
     """Read the records before any page, and report what is wrong: under -W, as in `make book`, the build then fails."""
     root = Path(app.srcdir)
     app.env.book_records = records.read_book(root)
+    app.env.book_systems = systems.read_systems(root / "book/systems.csv")
     app.env.book_anchors = getattr(app.env, "book_anchors", {})
     for problem in [*records.problems(app.env.book_records), *records.stray_notebooks(root)]:
         logger.warning("ledger: %s", problem, type="ledger")
@@ -195,19 +255,22 @@ def anchor_cells(app: Sphinx, doctree: nodes.document) -> None:
     for cell in doctree.findall(nodes.container):
         if cell.get("nb_element") == "cell_code" and cell["cell_index"] in settling:
             cell["ids"].append(f"cell-{cell['cell_index']}")
-            app.env.book_anchors[page].add(cell["cell_index"])
+            app.env.book_anchors[page].add(f"#cell-{cell['cell_index']}")
 
 
 def resolve_links(app: Sphinx, doctree: nodes.document, page: str) -> None:
     for reference in doctree.findall(nodes.reference):
         if "book_target" in reference:
-            target, cell = reference["book_target"]
-            anchor = f"#cell-{cell}" if cell in app.env.book_anchors.get(target, ()) else ""
-            reference["refuri"] = app.builder.get_relative_uri(page, target) + anchor
+            target, rest = reference["book_target"]
+            if rest.startswith("#cell-") and rest not in app.env.book_anchors.get(target, ()):
+                rest = ""   # the cell is not shown
+            reference["refuri"] = app.builder.get_relative_uri(page, target) + rest
 
 
 def setup(app: Sphinx) -> dict:
     app.add_node(scroll_region, html=(visit_scroll_region, depart_scroll_region))
+    # Before MathJax (500): a search reads the formulas' TeX, which typesetting takes away.
+    app.add_js_file("filters.js", priority=400, loading_method="defer")
     app.add_directive("ledger-counts", LedgerCounts)
     app.add_directive("ledger-parts", LedgerParts)
     app.add_directive("ledger-table", LedgerTable)

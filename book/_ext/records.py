@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import yaml
+from docutils.nodes import make_id
 
 RECORD = "application/vnd.smalltorch.record+json"
 CHAPTER = "application/vnd.smalltorch.chapter+json"
@@ -21,7 +23,9 @@ CHAPTER = "application/vnd.smalltorch.chapter+json"
 VERDICTS = ("true", "true if", "imprecise", "false", "open")
 NOT_YET = "not yet examined"
 EVIDENCE = ("derived", "proved in text", "counterexample", "verified", "measured", "computed", "cited", "none")
-SOURCES = ("N1", "N2", "N3", "N4", "N5")
+NOTES = ("N1", "N2", "N3", "N4", "N5")
+SOURCES = (*NOTES, "R")  # R: what a reader brings
+HEADING = re.compile(r"^#{2,4} +(.+?) *$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,10 @@ class Closing:
 
 @dataclass(frozen=True)
 class Chapter:
-    """A notebook as the ledger sees it. `page` is its path from the root of the book, without the suffix."""
+    """A notebook as the ledger sees it.
+
+    `page` is its path from the root of the book, without the suffix; `headings` are those of its sections, by anchor.
+    """
 
     name: str
     page: str
@@ -76,6 +83,7 @@ class Chapter:
     last_code_cell: int
     records: tuple[Record, ...]
     closings: tuple[Closing, ...]
+    headings: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -125,13 +133,15 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
 
 
 def read_chapter(path: Path, page: str) -> Chapter:
-    """Read the title, the records and the closing of a notebook from its stored outputs."""
+    """Read a notebook's title and headings, and from its stored outputs the records and the closing."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    title, last_code_cell, records, closings = path.stem, -1, [], []
+    title, headings, last_code_cell, records, closings = path.stem, {}, -1, [], []
     for index, cell in enumerate(cells):
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown" and title == path.stem and source.startswith("# "):
             title = source.splitlines()[0].removeprefix("# ").strip()
+        if cell["cell_type"] == "markdown":
+            headings |= {make_id(heading): heading for heading in HEADING.findall(source)}
         if cell["cell_type"] != "code" or not source.strip():
             continue
         last_code_cell = index
@@ -140,7 +150,7 @@ def read_chapter(path: Path, page: str) -> Chapter:
             records += [_record(entry, index) for entry in data.get(RECORD, {}).get("records", ())]
             if CHAPTER in data:
                 closings.append(_closing(data[CHAPTER], index))
-    return Chapter(path.stem, page, title, last_code_cell, tuple(records), tuple(closings))
+    return Chapter(path.stem, page, title, last_code_cell, tuple(records), tuple(closings), headings)
 
 
 def _record(entry: dict, cell: int) -> Record:
@@ -196,7 +206,7 @@ def _claim_problems(book: Book) -> list[str]:
         if claim.chapter not in planned:
             found.append(f"claims.csv: {claim.id} is assigned to {claim.chapter!r}, which is not in parts.yml")
         if claim.source not in SOURCES:
-            found.append(f"claims.csv: {claim.id} has the source {claim.source!r}, which is none of N1 to N5")
+            found.append(f"claims.csv: {claim.id} has the source {claim.source!r}, which is none of N1 to N5 and R")
     return found
 
 
@@ -257,9 +267,9 @@ def _disagreements(book: Book) -> list[str]:
     for chapter in book.chapters.values():
         for record in chapter.records:
             other = first.setdefault(record.claim, record)
-            for field in ("verdict", "statement"):
-                ours, theirs = getattr(record, field), getattr(other, field)
+            for name in ("verdict", "statement"):
+                ours, theirs = getattr(record, name), getattr(other, name)
                 if ours != theirs:
-                    found.append(f"{record.claim}: the {field} is {theirs!r} in {other.chapter} (cell {other.cell}) "
+                    found.append(f"{record.claim}: the {name} is {theirs!r} in {other.chapter} (cell {other.cell}) "
                                  f"but {ours!r} in {record.chapter} (cell {record.cell})")
     return found

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-CHAPTER, FIGURE = "notebooks/3-spectrum/norm-bounds.ipynb", "fig-norm-bounds-depth"
+CHAPTER, FIGURE = "notebooks/3-spectrum/depth.ipynb", "fig-depth-products"
 FILE = "book/_static/cover.svg"
 
 

@@ -16,7 +16,7 @@ from smalltorch.shapes import check_shapes
 
 
 def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"]:
-    """exp(S_j) / sum_k exp(S_k) along `dim`.
+    """exp(S_j) / sum_k exp(S_k) along `dim`. Chapter `softmax`.
 
     The largest score is subtracted first: the value does not change, and exp cannot overflow. A row that is -inf
     throughout (every key masked) gives zeros, where the formula says 0/0. NaN spreads over its row, as in torch.
@@ -28,7 +28,7 @@ def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
-    """Token i sees tokens j <= i."""
+    """Token i sees tokens j <= i. Chapter `causal`."""
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
@@ -39,7 +39,7 @@ def attention(
     mask: Bool[Tensor, "..."] | None = None,
     scale: float | None = None,
 ) -> tuple[Float[Tensor, "... query d_v"], Float[Tensor, "... query key"]]:
-    """A V and A = softmax(scale Q K^T), row by row.
+    """A V and A = softmax(scale Q K^T), row by row. Chapter `attention`; the scale: chapter `scaling`.
 
     Args:
         Q, K, V: queries, keys and values; further axes in front (batch, head) broadcast.
@@ -99,7 +99,7 @@ class MultiHead(nn.Module):
 
     Y is the memory, or X itself. Head h owns columns h d_h to (h+1) d_h - 1 of W_Q, and d_h = d / H. With fewer
     `kv_heads` than heads, neighbouring query heads share a key and a value head. With `rope_base`, queries and keys
-    carry rotary positions.
+    carry rotary positions. Chapter `heads`.
 
     Raises:
         ValueError: if H does not divide d, or kv_heads does not divide H.

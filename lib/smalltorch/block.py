@@ -46,7 +46,10 @@ class SwiGLU(nn.Module):
 
 
 class PreLN(nn.Module):
-    """X + attention(norm_1(X)), then X + ffn(norm_2(X)): the residual stream itself is never normalised."""
+    """X + attention(norm_1(X)), then X + ffn(norm_2(X)): the residual stream itself is never normalised.
+
+    Chapter `add-and-norm`.
+    """
 
     def __init__(self, attention: MultiHead, ffn: nn.Module, norm_1: nn.Module, norm_2: nn.Module):
         super().__init__()
@@ -63,7 +66,7 @@ class PreLN(nn.Module):
 
 
 class PostLN(nn.Module):
-    """norm_1(X + attention(X)), then norm_2(X + ffn(X)): every sum is normalised."""
+    """norm_1(X + attention(X)), then norm_2(X + ffn(X)): every sum is normalised. Chapter `add-and-norm`."""
 
     def __init__(self, attention: MultiHead, ffn: nn.Module, norm_1: nn.Module, norm_2: nn.Module):
         super().__init__()

@@ -125,6 +125,8 @@ class Induction:
 
 @dataclass
 class Step:
+    """One line of a chain: the relation to the line before, the expression, the reason, and the certificate if any."""
+
     relation: str
     expr: Expr
     because: str
@@ -369,6 +371,8 @@ class Derivation:
         expr = expr.replace(lambda e: isinstance(e, Derivative | Subs), lambda e: e.doit())
         expr = self._unfold(rename_bound(expr))
         rest = normal_form(expr, self._sum_rules(), self.ranges)
+        if not rest.is_commutative:  # what follows takes factors to commute
+            return rest
         hidden: dict[Expr, Dummy] = {}  # one name for a sum, whatever its bound index is called
         sums = {s: hidden.setdefault(s.as_dummy(), Dummy()) for s in rest.atoms(Sum)}
         names = {d: s for s, d in sums.items()}
@@ -422,6 +426,8 @@ class Derivation:
             raise StepError(f"{self.name}: floats, infinities and cases are not admitted: {_text(expr)}")
         if any(isinstance(s, Dummy) for s in expr.free_symbols):
             raise StepError(f"{self.name}: a free Dummy would be shown as if it were a symbol: {_text(expr)}")
+        if any(not entry.base.label.is_commutative for entry in expr.atoms(Indexed)):
+            raise StepError(f"{self.name}: entries commute, whatever is declared of their base; use functions")
         for sum_ in expr.atoms(Sum, Product):
             for index, lo, hi in sum_.limits:
                 if not (is_plain_index(index) and lo.is_integer and hi.is_integer):
@@ -652,12 +658,15 @@ def _leaves(expr: Expr) -> set:
 
 def _declaration(symbol) -> list[str]:
     if isinstance(symbol, FunctionClass):
-        assumptions = _fewest(symbol._kwargs)
+        assumptions = symbol._kwargs
     else:
         assumptions = (symbol.label if isinstance(symbol, IndexedBase) else symbol)._assumptions_orig
+    if assumptions.get("commutative") is False:
+        return ["not commuting"]
+    if isinstance(symbol, FunctionClass):
+        assumptions = _fewest(assumptions)
     signs = {"nonnegative": "≥ 0", "positive": "> 0", "nonzero": "≠ 0", "nonpositive": "≤ 0", "negative": "< 0"}
-    words = [signs.get(name, name) if holds else f"not {name}" for name, holds in assumptions.items()
-             if holds or name != "commutative"]
+    words = [signs.get(name, name) if holds else f"not {name}" for name, holds in assumptions.items()]
     return [" and ".join(words)] if words else ["complex"]
 
 

@@ -1,4 +1,4 @@
-"""Greedy generation, one token a step, with or without a cache of keys and values."""
+"""Greedy generation, one token a step, with or without a cache of keys and values: chapter `generation`."""
 
 from collections.abc import Callable
 from typing import NamedTuple

@@ -24,6 +24,8 @@ def layer_norm(
 ) -> Float[Tensor, "*batch d"]:
     """gamma * (x - mu) / sqrt(sigma^2 + eps) + beta, each row with its own mean mu and deviation sigma.
 
+    Chapter `layer-norm`.
+
     `convention="inside"` puts eps inside the root, as torch and every checkpoint do; `"outside"` divides by
     sigma + eps, as many notes write it. They agree to the order of eps where sigma is of order one. They part where
     sigma is small: near a constant row the one is smooth with slope 1/sqrt(eps), the other has slope 1/eps, no second
@@ -50,7 +52,7 @@ def layer_norm(
 def rms_norm(
     X: Float[Tensor, "*batch d"], gamma: Float[Tensor, " d"] | None = None, eps: float = 1e-6
 ) -> Float[Tensor, "*batch d"]:
-    """gamma * x / sqrt(mean(x^2) + eps): LayerNorm without the centring.
+    """gamma * x / sqrt(mean(x^2) + eps): LayerNorm without the centring. Chapter `layer-norm`.
 
     Raises:
         ValueError: if gamma does not have the width of X.

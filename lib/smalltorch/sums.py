@@ -10,6 +10,8 @@ rewriting a polynomial in sums into one canonical expression:
 4. declared sum rules, such as $\sum_j A_{ij}=1$, are applied, and a summand free of its index is counted;
 5. each monomial falls into components that share no index, and each component takes the least of its renamings.
 
+Factors that do not commute, such as matrices, keep their order throughout; they are symbols and functions declared so.
+
 Equal results prove equality. Unequal results prove nothing. The ranges of the bound indices must not depend on
 each other, and must be known not to be reversed; other sums are refused. The cost grows with k! for a component of k
 indices (k = 6: half a second).
@@ -107,11 +109,9 @@ def normal_form(expr: Expr, rules: Iterable[SumRule] = (), ranges: Mapping[Symbo
 
     Raises:
         ValueError: for ranges that depend on an index, that may be reversed or not of integers, for undefined terms,
-            for integrals and substitutions, and for non-commuting symbols.
+            and for integrals and substitutions.
     """
     expr = sympify(expr)
-    if not expr.is_commutative:
-        raise ValueError(f"expr must commute, got {expr}")
     if expr.has(Integral, Subs):  # they bind symbols that rename_bound does not rename
         raise ValueError(f"expr must have no integrals or substitutions, got {expr}")
     rules, free_ranges = tuple(rules), dict(ranges or {})
@@ -233,7 +233,9 @@ def _expand_numerators(expr: Expr) -> Expr:
     def hide(e: Expr) -> Expr:
         if isinstance(e, Add | Mul) or (isinstance(e, Pow) and e.exp.is_Integer and e.exp > 0):
             return e.func(*[hide(a) for a in e.args])
-        return e if isinstance(e, Number | Symbol | Indexed) else hidden.setdefault(e, Dummy())
+        if isinstance(e, Number | Symbol | Indexed):
+            return e
+        return hidden.setdefault(e, Dummy(commutative=bool(e.is_commutative)))
 
     return expand(hide(expr)).xreplace({dummy: e for e, dummy in hidden.items()})
 
@@ -260,7 +262,7 @@ def _sum_out_index(factors, bound, rules, free_ranges):
         if len(users) == 1:
             value = _apply_rules(users[0], index, bound, rules, free_ranges)
             if value is not None:
-                return Mul(*[f for f in factors if f is not users[0]], value), rest
+                return Mul(*[value if f is users[0] else f for f in factors]), rest
     return None
 
 
@@ -274,7 +276,12 @@ def _apply_rules(factor, index, bound, rules, free_ranges):
 
 
 def _canonical_monomial(factors, bound):
-    """The product of canonical sums, one for each group of factors that share bound indices."""
+    """The product of canonical sums, one for each group of factors that share bound indices.
+
+    All factors that do not commute count as one, their product in the order given.
+    """
+    ordered = [f for f in factors if not f.is_commutative]
+    factors = [f for f in factors if f.is_commutative] + ([Mul(*ordered)] if ordered else [])
     factors = [f.as_dummy() if f.has(ExprWithLimits) else f for f in factors]
     rest = [f for f in factors if f.free_symbols & bound.keys()]
     result = Mul(*[f for f in factors if not f.free_symbols & bound.keys()])

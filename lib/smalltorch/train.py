@@ -325,6 +325,7 @@ def train(
     seeds: int = 5,
     steps: int = 300,
     rate: float = 3e-3,
+    start: Callable[[nn.Module, np.random.Generator], Mapping[str, Tensor]] = initial,
     report: Callable[[int, Tensor], None] | None = None,
 ) -> Run:
     """Adam on `seeds` copies of a model at once, each with its own initial weights and its own data.
@@ -339,6 +340,7 @@ def train(
         name: of the run: seed k draws its initial weights from `generator(f"{name}, weights {k}")` and its data from
             `generator(f"{name}, data {k}")`.
         rate: of the first step.
+        start: draws the initial parameters of one seed, by name.
         report: `report(step, losses of the seeds)`, called before every step; `every(100)` prints a line now and then.
 
     Raises:
@@ -346,7 +348,7 @@ def train(
     """
     if seeds < 1 or steps < 1:
         raise ValueError(f"seeds, steps: expected at least 1 of each, got {seeds} and {steps}")
-    drawn = [initial(model, generator(f"{name}, weights {k}")) for k in range(seeds)]
+    drawn = [start(model, generator(f"{name}, weights {k}")) for k in range(seeds)]
     parameters = {key: torch.stack([p[key] for p in drawn]).requires_grad_() for key in drawn[0]}
     data = [generator(f"{name}, data {k}") for k in range(seeds)]
     optimiser = torch.optim.Adam(list(parameters.values()), lr=rate)

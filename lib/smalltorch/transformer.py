@@ -1,5 +1,7 @@
 """The machines of 2017 to 2019: the encoder–decoder, GPT-1 and GPT-2. (`block` has BERT's encoder, LLaMA's decoder.)
 
+Taken apart and put together in chapter `machine`.
+
 Source: Vaswani et al., "Attention Is All You Need" (2017); Radford et al., "Improving Language Understanding by
 Generative Pre-Training" (2018) and "Language Models are Unsupervised Multitask Learners" (2019).
 """

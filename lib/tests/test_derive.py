@@ -175,6 +175,15 @@ def test_an_assumption_used_in_silence():
     rejected(lambda: chain(2 * sqrt(r * t)).le(r + t, because="AM–GM", gap=(sqrt(r) - sqrt(t)) ** 2))
 
 
+def test_factors_that_do_not_commute():
+    P, Q = symbols("P Q", commutative=False)
+    d = chain((1 + P) * (1 + Q)).eq(1 + P + Q + P * Q, "multiply out")
+    assert "P, Q not commuting" in repr(d)
+    rejected(lambda: chain(P * Q).eq(Q * P, "as numbers do"), "left over")
+    rejected(lambda: chain(P).le(P + 1, "as numbers do"), "not seen to be real")
+    rejected(lambda: chain(IndexedBase(Symbol("B", commutative=False))[1]), "entries commute")
+
+
 def test_mixed_directions():
     rejected(lambda: chain(r**2).ge(0, because="a square").le(1, because="no"), "≤ and ≥")
     rejected(lambda: chain(S(0)).lt(a, because="a > 0").ge(-1, because="no"), "≤ and ≥")

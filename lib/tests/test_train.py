@@ -258,6 +258,17 @@ def test_a_run_repeats_itself():
     torch.testing.assert_close(more.losses[:3], first.losses, rtol=1e-9, atol=0)
 
 
+def test_a_run_starts_where_it_is_told_to():
+    def half(model, rng):
+        return {name: W / 2 for name, W in initial(model, rng).items()}
+
+    run, source = short_run(start=half, steps=1), markov("short run", 4)
+    model = drawn(TinyLM(4, 8), "short, weights 0")
+    model.load_state_dict({name: W / 2 for name, W in model.state_dict().items()})
+    first = next_token_loss(model, source.sample(generator("short, data 0"), 16, 8))
+    torch.testing.assert_close(run.losses[0, 0], first.detach(), rtol=1e-9, atol=0)
+
+
 SCRIPT = """
 import json, os, torch
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))

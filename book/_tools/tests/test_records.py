@@ -72,13 +72,14 @@ def test_records_are_read_from_the_outputs_of_a_notebook(tmp_path):
     entry = {"claim": "a", "chapter": "norm", "verdict": "open", "statement": "Unknown.", "assumptions": "",
              "evidence": [{"kind": "none", "text": "nobody knows"}]}
     closing = {"chapter": "norm", "declared": 1, "executed": 1, "claims": ["a"]}
-    cells = [{"cell_type": "markdown", "source": ["# How large?\n", "Text."]},
+    cells = [{"cell_type": "markdown", "source": ["# How large?\n", "Text.\n", "## As $\\sqrt n$: why?"]},
              {"cell_type": "code", "source": "settle()", "outputs": [{"data": {records.RECORD: {"records": [entry]}}}]},
              {"cell_type": "code", "source": "close()", "outputs": [{"data": {records.CHAPTER: closing}}]}]
     path = tmp_path / "norm.ipynb"
     path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
     found = records.read_chapter(path, "notebooks/1-part/norm")
     assert (found.name, found.title, found.last_code_cell) == ("norm", "How large?", 2)
+    assert found.headings == {"as-sqrt-n-why": r"As $\sqrt n$: why?"}
     evidence = (("none", "nobody knows"),)
     assert found.records == (record(verdict="open", statement="Unknown.", evidence=evidence, cell=1),)
     assert found.closings == (Closing("norm", 1, 1, ("a",), cell=2),)

@@ -1,5 +1,8 @@
-// What the checks share: the packages, which lie in a cache folder rather than beside these scripts, and the list of pages.
+// What the checks share: the packages, which lie in a cache folder rather than beside these scripts, the list of pages, and the
+// book in a browser.
 import fs from 'node:fs';
+import http from 'node:http';
+import os from 'node:os';
 import path from 'node:path';
 import { createRequire } from 'node:module';
 
@@ -12,4 +15,28 @@ export function pages(html, folder = html) {
     if (entry.isDirectory()) return entry.name.startsWith('_') ? [] : pages(html, file);
     return entry.name.endsWith('.html') ? [path.relative(html, file)] : [];
   }).sort();
+}
+
+const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.json': 'application/json' };
+
+// Serve the book on this machine and start a browser: CHROME, driven by the package playwright-core.
+export async function openBook(packages, html) {
+  const server = http.createServer((request, response) => {
+    const file = path.join(html, decodeURIComponent(new URL(request.url, 'http://book').pathname));
+    if (!fs.existsSync(file) || !fs.statSync(file).isFile()) return response.writeHead(404).end();
+    response.writeHead(200, { 'content-type': TYPES[path.extname(file)] ?? 'application/octet-stream' });
+    response.end(fs.readFileSync(file));
+  });
+  await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
+  const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'book-'));
+  const browser = await requireFrom(packages)('playwright-core').chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROME, headless: true,
+    args: [...(process.getuid?.() === 0 ? ['--no-sandbox'] : []), '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+  });
+  const close = async () => {
+    await browser.close();
+    server.close();
+    fs.rmSync(profile, { recursive: true, force: true });
+  };
+  return { base: `http://127.0.0.1:${server.address().port}/`, browser, close };
 }

@@ -34,5 +34,6 @@ fi
 status=0
 node "$here/formulas.mjs" "$cache" "$html" || status=1
 node "$here/browser.mjs" "$cache" "$html" || status=1
+node "$here/filters.mjs" "$cache" "$html" || status=1
 node "$here/workflows.mjs" "$cache" .github/workflows/*.yml || status=1
 exit $status

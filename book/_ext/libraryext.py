@@ -1,0 +1,105 @@
+"""The library's page, from its docstrings; and at each chapter's end, links to what the chapter uses of it.
+
+    {library}   under it, on lines of their own, the modules of `lib/smalltorch` to show, in this order
+"""
+from __future__ import annotations
+
+from pathlib import Path
+
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import reference
+from reference import PACKAGE, Entry, Module
+
+FOLDER = f"lib/{PACKAGE}"
+MOST = 5   # chapters that are listed by name
+
+
+class Library(SphinxDirective):
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        root = Path(self.env.srcdir)
+        for path in [*(root / FOLDER).glob("*.py"), *(root / "notebooks").glob("*/*.ipynb")]:
+            self.env.note_dependency(str(path))
+        return [self.section(self.env.book_library[name]) for name in self.content]
+
+    def section(self, module: Module) -> nodes.section:
+        name = f"{PACKAGE}.{module.name}"
+        section = nodes.section("", nodes.title("", "", nodes.literal("", name)), names=[name.replace(".", "-")])
+        self.state.document.note_explicit_target(section)
+        text = [f"```{{py:currentmodule}} {name}\n```", self.markdown(module.doc)]
+        text += [self.entry(entry, module.name) for entry in module.entries]
+        self.state.nested_parse(StringList("\n\n".join(text).splitlines(), source=name), 0, section)
+        return section
+
+    def entry(self, entry: Entry, parent: str) -> str:
+        """A directive of Sphinx's Python domain, which makes anchor, index and search know the name."""
+        fence = "`" * (6 if entry.members else 5)
+        head = f"{entry.name}\n:type: {entry.signature}\n" if entry.kind == "property" else entry.name + entry.signature
+        text = [fence + f"{{py:{entry.kind}}} {head}", self.markdown(entry.doc)]
+        text += [self.entry(member, f"{parent}.{entry.name}") for member in entry.members]
+        return "\n\n".join([*text, self.used(f"{parent}.{entry.name}"), fence])
+
+    def used(self, name: str) -> str:
+        """Where the book uses it: the chapters, or, for what no chapter calls by itself, the modules."""
+        chapters = [page for page, names in self.env.book_uses.items() if name in names]
+        others = [module for module, names in self.env.book_library_uses.items() if name in names]
+        if chapters:
+            listed = chapters if len(chapters) <= MOST else chapters[:1]
+            links = " · ".join(f"[]({self.address(page)})" for page in listed)
+            if len(listed) == len(chapters):
+                return f"*Used in* {links}"
+            return f"*Used first in* {links}, *and in {len(chapters) - 1} other chapters*"
+        links = " · ".join(f"[`{PACKAGE}.{module}`](#{PACKAGE}-{module})" for module in others)
+        return f"*Used by* {links}" if others else ""
+
+    def markdown(self, doc: str) -> str:
+        chapters = {page.rpartition("/")[2]: self.address(page) for page in self.env.book_uses}
+        return reference.markdown(doc, self.env.book_names, chapters)
+
+    @staticmethod
+    def address(page: str) -> str:
+        return f"/{page}.ipynb"
+
+
+def read_library(app: Sphinx) -> None:
+    """Read the library, and what the chapters and the library's own modules use of it."""
+    root, env = Path(app.srcdir), app.env
+    env.book_library = reference.read_library(root / FOLDER)
+    env.book_library_uses = {name: reference.uses((root / FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+                             for name in env.book_library}
+    env.book_uses = {chapter.page: reference.uses(reference.code_of(root / f"{chapter.page}.ipynb"))
+                     for chapter in env.book_records.chapters.values()}
+    full = [(entry.name, f"{PACKAGE}.{module.name}.{entry.name}")
+            for module in env.book_library.values() for entry in module.entries]
+    short = [name for name, _ in full]
+    env.book_names = {name: target for name, target in full if short.count(name) == 1}
+
+
+def link_library(app: Sphinx, doctree: nodes.document) -> None:
+    """At the end of a chapter: links to what it uses of the library, module by module."""
+    page = app.env.docname
+    if page not in app.env.book_uses:
+        return
+    line = nodes.paragraph("", "", nodes.strong("", "From the library"))
+    for module in app.env.book_library.values():
+        names = [entry.name for entry in module.entries if f"{module.name}.{entry.name}" in app.env.book_uses[page]]
+        for before, name in zip([f" · {module.name}: ", *[", "] * len(names)], names, strict=False):
+            line += nodes.Text(before)
+            line += addnodes.pending_xref("", nodes.literal("", name), refdomain="py", reftype="obj", refexplicit=True,
+                                          reftarget=f"{PACKAGE}.{module.name}.{name}", refdoc=page, refwarn=True)
+    last = [node for node in doctree.children[-1].children if isinstance(node, nodes.section)]
+    (last[-1] if last else doctree.children[-1]).append(line)
+
+
+def setup(app: Sphinx) -> dict:
+    app.setup_extension("ledgerext")   # its records name the chapters
+    app.add_directive("library", Library)
+    app.connect("builder-inited", read_library)
+    app.connect("doctree-read", link_library)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

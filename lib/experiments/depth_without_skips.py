@@ -1,0 +1,142 @@
+"""How deep can attention be stacked before it no longer learns? With and without skip connections, and MLPs.
+
+    python lib/experiments/depth_without_skips.py                            # the whole table, 8 minutes on one core
+    python lib/experiments/depth_without_skips.py --layers 6 --steps 400 --out more.csv
+
+The source is a Markov chain of order 1: the next token depends on the last one only. A model that tells its tokens
+apart can reach the bigram entropy; one whose tokens are all the same can reach the unigram entropy and no less. So one
+number says whether anything about the last token reaches the readout through all layers.
+
+    bare  attention behind LayerNorm, and nothing else
+    mlp   the same and an MLP behind another LayerNorm
+    skip  attention with a skip connection around it
+    full  both with skip connections: a Pre-LN Transformer
+    self  as bare, but W_Q = W_K = 2 I at the start, so that a token attends mostly to its like, hence to itself
+
+Models are causal and of width 16. Seed by seed, bare, skip and self start from the same weights (but for W_Q and W_K),
+and so do mlp and full; all see the same data. Training takes 400 steps; the deep bare models get 2000 as well.
+The table, `depth_without_skips.csv`, has a line for each depth, variant, number of steps and seed. Its columns, both
+over the last 8 of 16 positions of 512 held-out sequences:
+
+    residual  relative residual of the states that the readout sees (behind the last LayerNorm), before training
+    excess    mean divergence of the model's next-token distribution from the source's after training, in nats: what
+              its loss lies above the bigram entropy
+"""
+
+import argparse
+import csv
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from smalltorch.collapse import relative_residual
+from smalltorch.sample import generator
+from smalltorch.train import Run, TinyLM, every, initial, markov, next_token_loss, train
+
+SOURCE = markov("depth without skips", vocabulary=4, order=1)
+N, BATCH, WIDTH, HEADS, RATE = 16, 16, 16, 2, 3e-3
+LATE = slice(N // 2, None)  # where the first tokens, which have nothing to mix with, are far behind
+HELD_OUT = SOURCE.sample(generator("depth without skips, held out"), 512, N)
+VARIANTS = {  # residual, mlp
+    "bare": (False, False),
+    "mlp": (False, True),
+    "skip": (True, False),
+    "full": (True, True),
+    "self": (False, False),
+}
+DEPTHS = (1, 2, 4, 8, 12)
+CASES = [  # layers, variant, steps
+    *((layers, variant, 400) for layers in DEPTHS for variant in VARIANTS),
+    (8, "bare", 2000),
+    (12, "bare", 2000),
+]
+COLUMNS = ("layers", "variant", "steps", "seed", "residual", "excess")
+
+
+def attending_to_itself(model: nn.Module, rng: np.random.Generator) -> Mapping[str, Tensor]:
+    """The usual initial weights, but W_Q = W_K = 2 I: a score is 4 <x_i, x_j>, over the root of d_h, in each head."""
+    parameters = initial(model, rng)
+    return {name: 2 * torch.eye(WIDTH, dtype=weight.dtype) if name.endswith(("W_Q", "W_K")) else weight
+            for name, weight in parameters.items()}
+
+
+def model(layers: int, variant: str) -> TinyLM:
+    residual, mlp = VARIANTS[variant]
+    return TinyLM(SOURCE.vocabulary, N, d=WIDTH, layers=layers, heads=HEADS, residual=residual, mlp=mlp)
+
+
+def start(variant: str) -> Callable[[nn.Module, np.random.Generator], Mapping[str, Tensor]]:
+    return attending_to_itself if variant == "self" else initial
+
+
+def trained(layers: int, variant: str, *, seeds: int, steps: int, report=None) -> Run:
+    """The models of one depth and variant. Data depend on depth and seed only."""
+    return train(model(layers, variant), next_token_loss, SOURCE.batches(N + 1, BATCH), name=run_name(layers),
+                 seeds=seeds, steps=steps, rate=RATE, start=start(variant), report=report)
+
+
+def run_name(layers: int) -> str:
+    return f"depth without skips, {layers} layers"
+
+
+def excess(run: Run) -> Float[Tensor, " seed"]:
+    """Mean of KL(p(. | last token) || model) on the held-out sequences."""
+    P = SOURCE.P[HELD_OUT[:, LATE]]
+    return (P * (P.log() - run(HELD_OUT)[:, :, LATE].log_softmax(-1))).sum(-1).mean((1, 2))
+
+
+@torch.no_grad()
+def residual_at_start(layers: int, variant: str, seed: int) -> float:
+    """Mean relative residual of the late states as the readout sees them, before training."""
+    untrained = model(layers, variant).double()
+    weights = start(variant)(untrained, generator(f"{run_name(layers)}, weights {seed}"))
+    untrained.load_state_dict(dict(weights))
+    return float(relative_residual(untrained.states(HELD_OUT)[:, LATE]).mean())
+
+
+def rows(layers: int, variant: str, *, seeds: int, steps: int, report=None) -> Iterator[tuple]:
+    """The table's lines for one case."""
+    run = trained(layers, variant, seeds=seeds, steps=steps, report=report)
+    for seed, above in enumerate(excess(run).tolist()):
+        yield layers, variant, steps, seed, f"{residual_at_start(layers, variant, seed):.6f}", f"{above:.6f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--layers", type=int, nargs="+", default=None)
+    parser.add_argument("--steps", type=int, default=None)
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".csv"))
+    options = parser.parse_args()
+
+    begun, lines, cases = time.process_time(), [], CASES
+    if options.layers or options.steps:
+        depths, steps = options.layers or DEPTHS, options.steps or 400
+        cases = [(layers, variant, steps) for layers in depths for variant in VARIANTS]
+    for number, (layers, variant, steps) in enumerate(cases, start=1):
+        print(f"{number} of {len(cases)}: {layers} layers, {variant}, {steps} steps", file=sys.stderr, flush=True)
+        lines += rows(layers, variant, seeds=options.seeds, steps=steps, report=every(100))
+        header = [
+            f"command: {shlex.join(['python', 'lib/experiments/depth_without_skips.py', *sys.argv[1:]])}",
+            f"seeds: 0 to {options.seeds - 1}",
+            f"versions: Python {platform.python_version()}, torch {torch.__version__}",
+            f"hardware: CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()}), "
+            f"threads: {torch.get_num_threads()}, {(time.process_time() - begun) / 60:.0f} minutes of CPU time",
+        ]
+        with options.out.open("w", encoding="utf-8", newline="") as file:  # after every case: a long run may be stopped
+            file.writelines(f"# {line}\n" for line in header)
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(COLUMNS)
+            table.writerows(lines)
+
+
+if __name__ == "__main__":
+    main()

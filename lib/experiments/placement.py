@@ -1,0 +1,106 @@
+"""Pre-LN against Post-LN, all else equal: what does the place of LayerNorm do to the norms of attention?
+
+    python lib/experiments/placement.py                        # the whole table, about 25 minutes on one core
+    python lib/experiments/placement.py --layers 24 --rates 1e-3 --out more.csv
+
+Two models that differ only in where LayerNorm stands (Pre-LN has one more, before the readout, as it must) learn the
+same source with the same optimiser, from the same initial weights and on the same data, seed by seed. The source is a
+Markov chain of order 2: what lies between its entropy rate and what a chain of order 1 can reach is won by attention
+only. No warm-up: at the higher rate a deep Post-LN model need not learn, and its row says so (`excess`).
+
+The table, `placement.csv`, has a line for each depth, learning rate, placement, seed and layer; rate 0 is the model as
+initialised. Its columns, all on the same 64 held-out sequences of 32 tokens:
+
+    excess   loss above the source's own, in nats
+    mean     ||A||_2, mean over heads and sequences
+    largest  ||A||_2 of the layer's largest head, mean over sequences
+"""
+
+import argparse
+import csv
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from smalltorch.attention import MultiHead
+from smalltorch.block import observe
+from smalltorch.sample import generator
+from smalltorch.spectral import spectral_norm
+from smalltorch.train import Run, TinyLM, every, markov, next_token_loss, train
+
+SOURCE = markov("placement", vocabulary=4, order=2)
+N, BATCH, WIDTH, HEADS = 32, 16, 16, 4
+HELD_OUT = SOURCE.sample(generator("placement, held out"), 64, N + 1)
+PLACES = ("pre", "post")
+COLUMNS = ("layers", "rate", "norm", "seed", "excess", "layer", "mean", "largest")
+RTOL = 1e-4  # of the enclosures; their lower ends are stored
+
+
+def trained(layers: int, place: str, rate: float, *, seeds: int, steps: int, report=None) -> Run:
+    """The models of one depth, placement and rate. Weights and data depend on depth and seed only."""
+    model = TinyLM(SOURCE.vocabulary, N, d=WIDTH, layers=layers, heads=HEADS, norm=place)
+    name = f"placement, {layers} layers"
+    return train(model, next_token_loss, SOURCE.batches(N + 1, BATCH), name=name, seeds=seeds, steps=steps, rate=rate,
+                 report=report)
+
+
+def excess(run: Run) -> Float[Tensor, " seed"]:
+    """Loss on the held-out sequences above that of the source itself."""
+    return run.evaluate(next_token_loss, HELD_OUT) - SOURCE.surprise(HELD_OUT)[:, 1:].mean()
+
+
+@torch.no_grad()
+def norms(run: Run, seed: int) -> Float[Tensor, "layer sequence head"]:
+    """||A||_2 of every head on every held-out sequence."""
+    model = run.at(seed)
+    with observe(model, MultiHead) as calls:
+        model(HELD_OUT[:, :-1])
+    return torch.stack([spectral_norm(call.output[1], RTOL).lower for call in calls])
+
+
+def rows(layers: int, place: str, rate: float, *, seeds: int, steps: int, report=None) -> Iterator[tuple]:
+    """The table's lines for one depth, placement and rate; rate 0: as initialised."""
+    run = trained(layers, place, rate, seeds=seeds, steps=steps if rate else 1, report=report)
+    for seed, above in enumerate(excess(run).tolist()):
+        N_A = norms(run, seed)
+        for layer, (mean, largest) in enumerate(zip(N_A.mean((1, 2)), N_A.amax(2).mean(1), strict=True), start=1):
+            yield layers, rate, place, seed, f"{above:.6f}", layer, f"{mean:.6f}", f"{largest:.6f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--layers", type=int, nargs="+", default=[2, 6, 12])
+    parser.add_argument("--rates", type=float, nargs="+", default=[1e-3, 3e-3])
+    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".csv"))
+    options = parser.parse_args()
+
+    begun, lines = time.monotonic(), []
+    cases = [(layers, rate, place) for layers in options.layers for rate in (0.0, *options.rates) for place in PLACES]
+    for number, (layers, rate, place) in enumerate(cases, start=1):
+        print(f"{number} of {len(cases)}: {layers} layers, {place}, rate {rate:g}", file=sys.stderr, flush=True)
+        lines += rows(layers, place, rate, seeds=options.seeds, steps=options.steps, report=every(100))
+        header = [
+            f"command: {shlex.join(['python', 'lib/experiments/placement.py', *sys.argv[1:]])}",
+            f"seeds: 0 to {options.seeds - 1}; steps: {options.steps}; rate 0: as initialised",
+            f"versions: Python {platform.python_version()}, torch {torch.__version__}",
+            f"hardware: CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()}), "
+            f"threads: {torch.get_num_threads()}, {(time.monotonic() - begun) / 60:.0f} minutes",
+        ]
+        with options.out.open("w", encoding="utf-8", newline="") as file:  # after every case: a long run may be stopped
+            file.writelines(f"# {line}\n" for line in header)
+            table = csv.writer(file, lineterminator="\n")
+            table.writerow(COLUMNS)
+            table.writerows(lines)
+
+
+if __name__ == "__main__":
+    main()
