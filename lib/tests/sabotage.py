@@ -1,6 +1,7 @@
 """Sabotage: one small fault at a time, and the tests that own it must fail.
 
     python lib/tests/sabotage.py --engine    the faults of the engine
+    python lib/tests/sabotage.py --rest      all others
     python lib/tests/sabotage.py             all of them
     python lib/tests/sabotage.py norm        those of smalltorch/norm.py
 
@@ -279,10 +280,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Put in one fault at a time; the tests that own it must fail.")
     parser.add_argument("modules", nargs="*", help="only the faults of these modules")
     parser.add_argument("--engine", action="store_true", help="only the faults of the engine")
+    parser.add_argument("--rest", action="store_true", help="only the faults of the rest of the library")
     arguments = parser.parse_args()
     faults = [Fault(module, old, new, tuple(owners)) for module, old, new, *owners in FAULTS]
-    if arguments.engine:
-        faults = [fault for fault in faults if fault.module in ENGINE]
+    if arguments.engine or arguments.rest:
+        faults = [fault for fault in faults if (fault.module in ENGINE) == arguments.engine]
     if arguments.modules:
         faults = [fault for fault in faults if fault.module in arguments.modules]
 

@@ -110,7 +110,7 @@ def test_the_composite_norm_is_no_norm():
         (lambda: collapse.path_terms(*_layers(2), torch.tensor([[0, 2]])), "heads from 0 to 1"),
     ],
 )
-def test_errors_name_the_argument(call, message):
+def test_errors_name_the_argument(unenforced, call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
