@@ -24,9 +24,6 @@ over the last 8 of 16 positions of 512 held-out sequences:
 """
 
 import argparse
-import csv
-import platform
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +35,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from smalltorch.collapse import relative_residual
+from smalltorch.data import store
 from smalltorch.sample import generator
 from smalltorch.train import Run, TinyLM, every, initial, markov, next_token_loss, train
 
@@ -124,18 +122,8 @@ def main() -> None:
     for number, (layers, variant, steps) in enumerate(cases, start=1):
         print(f"{number} of {len(cases)}: {layers} layers, {variant}, {steps} steps", file=sys.stderr, flush=True)
         lines += rows(layers, variant, seeds=options.seeds, steps=steps, report=every(100))
-        header = [
-            f"command: {shlex.join(['python', 'lib/experiments/depth_without_skips.py', *sys.argv[1:]])}",
-            f"seeds: 0 to {options.seeds - 1}",
-            f"versions: Python {platform.python_version()}, torch {torch.__version__}",
-            f"hardware: CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()}), "
-            f"threads: {torch.get_num_threads()}, {(time.process_time() - begun) / 60:.0f} minutes of CPU time",
-        ]
-        with options.out.open("w", encoding="utf-8", newline="") as file:  # after every case: a long run may be stopped
-            file.writelines(f"# {line}\n" for line in header)
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(COLUMNS)
-            table.writerows(lines)
+        seeds, spent = f"0 to {options.seeds - 1}", f"{(time.process_time() - begun) / 60:.0f} minutes of CPU time"
+        store(options.out, __file__, seeds, spent, COLUMNS, lines)  # after every case: a long run may be stopped
 
 
 if __name__ == "__main__":

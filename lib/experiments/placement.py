@@ -17,9 +17,6 @@ initialised. Its columns, all on the same 64 held-out sequences of 32 tokens:
 """
 
 import argparse
-import csv
-import platform
-import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -31,6 +28,7 @@ from torch import Tensor
 
 from smalltorch.attention import MultiHead
 from smalltorch.block import observe
+from smalltorch.data import store
 from smalltorch.sample import generator
 from smalltorch.spectral import spectral_norm
 from smalltorch.train import Run, TinyLM, every, markov, next_token_loss, train
@@ -88,18 +86,9 @@ def main() -> None:
     for number, (layers, rate, place) in enumerate(cases, start=1):
         print(f"{number} of {len(cases)}: {layers} layers, {place}, rate {rate:g}", file=sys.stderr, flush=True)
         lines += rows(layers, place, rate, seeds=options.seeds, steps=options.steps, report=every(100))
-        header = [
-            f"command: {shlex.join(['python', 'lib/experiments/placement.py', *sys.argv[1:]])}",
-            f"seeds: 0 to {options.seeds - 1}; steps: {options.steps}; rate 0: as initialised",
-            f"versions: Python {platform.python_version()}, torch {torch.__version__}",
-            f"hardware: CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()}), "
-            f"threads: {torch.get_num_threads()}, {(time.monotonic() - begun) / 60:.0f} minutes",
-        ]
-        with options.out.open("w", encoding="utf-8", newline="") as file:  # after every case: a long run may be stopped
-            file.writelines(f"# {line}\n" for line in header)
-            table = csv.writer(file, lineterminator="\n")
-            table.writerow(COLUMNS)
-            table.writerows(lines)
+        seeds = f"0 to {options.seeds - 1}; steps: {options.steps}; rate 0: as initialised"
+        spent = f"{(time.monotonic() - begun) / 60:.0f} minutes"
+        store(options.out, __file__, seeds, spent, COLUMNS, lines)  # after every case: a long run may be stopped
 
 
 if __name__ == "__main__":

@@ -3,8 +3,14 @@ runs that chapters read the tables of."""
 
 import csv
 import importlib.util
+import platform
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
+
+import torch
 
 BOOK = Path(__file__).resolve().parents[2] / "book"
 
@@ -33,6 +39,22 @@ def experiment(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def store(out: Path, script: str, seeds: str, time: str, columns: Sequence[str], lines: Iterable[Sequence]) -> None:
+    """Write the table of a long run, headed by how it was made: what `stored` reads."""
+    head = [
+        f"command: {shlex.join(['python', f'lib/experiments/{Path(script).name}', *sys.argv[1:]])}",
+        f"seeds: {seeds}",
+        f"versions: Python {platform.python_version()}, torch {torch.__version__}",
+        f"hardware: CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()}), "
+        f"threads: {torch.get_num_threads()}, {time}",
+    ]
+    with out.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(f"# {line}\n" for line in head)
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(columns)
+        table.writerows(lines)
 
 
 def stored(name: str) -> tuple[list[str], list[dict[str, str]]]:
