@@ -25,14 +25,15 @@ export PYTHONDONTWRITEBYTECODE := 1
 NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanitize-with=book/_tools/nbval.sanitize \
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
-.PHONY: help book html serve execute new-chapter diff-setup hook-setup clean test test-deep test-web \
+.PHONY: help book html takeaway serve execute new-chapter diff-setup hook-setup clean test test-deep test-web \
         style form test-lib test-tools notebooks pages sabotage elsewhere bare lowest sabotage-rest
 
 help:
 	@echo "make book                 build the book and say where it is"
+	@echo "make takeaway             the same, with the whole book as a PDF and as an offline archive"
 	@echo "make test                 every check: lint, library, notebooks, pages, sabotage of the engine"
 	@echo "make test-deep            the same text with other threads and instructions; a bare machine; the rest of the sabotage"
-	@echo "make test-web             the book in a browser: formulas, requests, console, accessibility"
+	@echo "make test-web             the book in a browser: formulas, requests, accessibility, search, what can be clicked and moved"
 	@echo "make serve [PORT=8000]    build the book and serve it on this machine"
 	@echo "make execute [NB=name]    run notebooks again and store their outputs"
 	@echo "make notebooks [NB=name]  run notebooks and compare with their stored outputs"
@@ -53,6 +54,15 @@ book: html
 
 html: $(READY)
 	@$(PY) book/_tools/build.py $(HTML)
+
+# The PDF is printed from the pages, and the archive holds both.
+takeaway: html
+	@$(PY) book/_tools/onepage.py $(HTML) _build/print
+	@sh book/_tools/web/print.sh _build print/index.html $(HTML)/deep-dive-into-the-transformer.pdf
+	@$(PY) book/_tools/takeaway.py $(HTML)
+	@$(PY) book/_tools/pages.py $(HTML)
+	@$(PY) book/_tools/pdf.py $(HTML)
+	@echo "The PDF and the archive are in file://$(CURDIR)/$(HTML)/ and linked on its first page"
 
 serve: book
 	@echo "http://127.0.0.1:$(strip $(PORT))/ (stop with Ctrl-C)"
@@ -92,8 +102,8 @@ test: $(READY)
 test-deep: $(READY)
 	@$(MAKE) -k --no-print-directory elsewhere bare lowest sabotage-rest
 
-test-web: html
-	@SHOTS="$(strip $(SHOTS))" sh book/_tools/web/run.sh $(HTML)
+test-web: takeaway
+	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" sh book/_tools/web/run.sh $(HTML)
 
 lint: style form
 

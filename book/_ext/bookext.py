@@ -15,24 +15,27 @@ PUNCTUATION = (".", ",", ";", ":", "!", "?", ")", "’", "”")
 
 
 def set_theme_options(app: Sphinx, config: Config) -> None:
-    """Show the repository, Colab and error links only where _config.yml names the project's public address."""
+    """Choose what stands around a page. Links to the project's public address appear only where _config.yml names one.
+
+    The address is kept from the theme: it would link in menus that need a script, and stop at a host it does not know.
+    """
     options = dict(config.html_theme_options)
-    address = options.get("repository_url") or ""
-    options["navbar_persistent"] = []   # the theme would show a second search button
-    options["use_repository_button"] = bool(address)
-    options["use_issues_button"] = options["use_edit_page_button"] = False
+    config.public_address = (options.pop("repository_url", "") or "").rstrip("/")
+    config.public_branch = options.pop("repository_branch", "") or "main"
+    for button in ("repository", "issues", "edit_page", "download", "fullscreen"):
+        options[f"use_{button}_button"] = False
     options["launch_buttons"] = {}
-    if address:
-        options["article_footer_items"] = ["prev-next.html", "report-error.html"]
-        if address.startswith("https://github.com/"):
-            options["launch_buttons"] = {"colab_url": "https://colab.research.google.com"}
+    options["navbar_persistent"] = []   # the theme would show a second search button
+    options["enable_search_shortcuts"] = False   # they keep Escape from closing what a button opened
+    options["article_header_end"] = ["page-tools.html", "article-header-buttons.html"]
+    options["article_footer_items"] = ["cite.html", *(["report-error.html"] if config.public_address else [])]
     config.html_theme_options = options
 
 
 def add_report_link(app: Sphinx, pagename: str, templatename: str, context: dict, doctree) -> None:
-    address = app.config.html_theme_options.get("repository_url")
-    if address:
-        context["report_error_url"] = f"{address.rstrip('/')}/issues/new?title={quote(f'Error in {pagename}: ')}"
+    address = app.config.public_address
+    context["repository_url"] = address
+    context["report_error_url"] = f"{address}/issues/new?title={quote(f'Error in {pagename}: ')}"
 
 
 def keep_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -58,6 +61,8 @@ def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> dict:
     if "comments_config" not in app.config.values:   # Jupyter Book sets it for sphinx_comments, which is not loaded
         app.add_config_value("comments_config", {}, "html")
+    app.add_config_value("public_address", "", "html")
+    app.add_config_value("public_branch", "main", "html")
     app.connect("config-inited", set_theme_options)
     app.connect("html-page-context", add_report_link)
     app.connect("doctree-resolved", keep_punctuation)

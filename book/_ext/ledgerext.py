@@ -1,10 +1,10 @@
 """The claims ledger: directives that show what `records` reads, and the failures of a build whose ledger is not whole.
 
-    {ledger-counts}   how many claims got which verdict
-    {ledger-parts}    the parts of the book, the chapters each has, and their counts
+    {ledger-counts}   how many claims got which verdict, with bars, and links to them
     {ledger-table}    every claim, chapter by chapter, with verdict, statement and evidence
 
-What the index of systems (`systemsext`) shares with it stands here too: tables whose rows can be filtered.
+What the index of systems (`systemsext`) and the map of the parts (`partsext`) share with it stands here too: tables,
+whose rows can be filtered, and counts.
 """
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import records
 import systems
-from records import NOT_YET, SOURCES, VERDICTS, Book, Chapter, Claim, Part, Record
+from records import NOT_YET, SOURCES, VERDICTS, Book, Chapter, Claim, Record
 from systems import System
 
 logger = logging.getLogger(__name__)
@@ -52,36 +52,44 @@ def link(text: Sequence[nodes.Node], page: str, rest: str = "") -> nodes.referen
     return nodes.reference("", "", *text, internal=True, book_target=(page, rest))
 
 
-def sentence(counts: dict[str, int]) -> nodes.paragraph:
-    """“3 true · 1 false · 4 not yet examined”: the counts that are not zero."""
-    line = nodes.paragraph(classes=["ledger-counts"])
+def chosen(**values: str) -> str:
+    """The end of an address that shows only the rows with these values of facets, as filters.js reads it."""
+    return "?" + "&".join(f"{name}={nodes.make_id(value)}" for name, value in values.items())
+
+
+def sentence(counts: dict[str, int], part: str = "") -> nodes.paragraph:
+    """“3 true · 1 false · 4 not yet examined”: the counts that are not zero, of a part with links to its claims."""
+    line = nodes.paragraph(classes=["muted"])
     for kind, count in counts.items():
         if count:
             if line.children:
                 line += nodes.Text(" · ")
-            line += mark(kind, nodes.Text(f"{count} {WORDS.get(kind, kind)}"))
-    return line if line.children else nodes.paragraph("", "no claims", classes=["ledger-counts"])
+            words = mark(kind, nodes.Text(f"{count} {WORDS.get(kind, kind)}"))
+            line += link([words], "book/ledger", chosen(part=part, verdict=kind)) if part else words
+    return line if line.children else nodes.paragraph("", "no claims", classes=["muted"])
 
 
-def table(titles: Sequence[str], rows: Iterable[Sequence[Sequence[nodes.Node]]], widths: Sequence[int],
-          label: str, ids: Sequence[str] = (), facets: Sequence[Sequence[str]] = ()) -> scroll_region:
-    """A table in a region that scrolls; a cell is a list of block nodes, `ids` are the anchors of the rows.
+def table(titles: Sequence[str | nodes.Node], rows: Iterable[Sequence[Sequence[nodes.Node]]], widths: Sequence[int],
+          label: str, ids: Sequence[str] = (), classes: Sequence[Sequence[str]] = (), kind: str = "") -> scroll_region:
+    """A table in a region that scrolls; a cell is a list of block nodes.
 
-    With `facets`, the classes of each row, the rows can be filtered.
+    `ids` are the anchors of the rows and `classes` their classes, `kind` is a class of the table: where it is
+    "filtered", filters.js can hide rows.
     """
     group = nodes.tgroup(cols=len(titles))
     group += [nodes.colspec(colwidth=width) for width in widths]
     head = nodes.row()
-    head += [nodes.entry("", nodes.paragraph("", title)) for title in titles]
+    head += [nodes.entry("", nodes.paragraph("", "", nodes.Text(title) if isinstance(title, str) else title))
+             for title in titles]
     group += nodes.thead("", head)
     body = nodes.tbody()
     for number, cells in enumerate(rows):
-        row = nodes.row(ids=[ids[number]] if ids else [], classes=facets[number] if facets else [])
+        row = nodes.row(ids=[ids[number]] if ids else [], classes=classes[number] if classes else [])
         row += [nodes.entry("", *cell) for cell in cells]
         body += row
     group += body
-    classes = ["ledger", "colwidths-given", *(["filtered"] if facets else [])]
-    return scroll_region("", nodes.table("", group, classes=classes), label=label)
+    made = nodes.table("", group, classes=["ledger", "colwidths-given", *([kind] if kind else [])])
+    return scroll_region("", made, label=label)
 
 
 def facet(name: str, value: str) -> str:
@@ -137,42 +145,16 @@ class LedgerDirective(SphinxDirective):
 class LedgerCounts(LedgerDirective):
     def run(self) -> list[nodes.Node]:
         book = self.book
-        rows = [([nodes.paragraph("", "", mark(kind))], [nodes.paragraph("", str(count))])
-                for kind, count in book.counts(book.claims).items()]
-        rows.append(([nodes.paragraph("", "all claims")], [nodes.paragraph("", str(len(book.claims)))]))
-        return [table(("Verdict", "Claims"), rows, (3, 1), "How many claims got which verdict")]
-
-
-class LedgerParts(LedgerDirective):
-    def run(self) -> list[nodes.Node]:
-        book = self.book
-        written = [part for part in book.parts if any(name in book.chapters for name in part.chapters)]
-        items = nodes.enumerated_list(enumtype="arabic", prefix="", suffix=".", classes=["book-parts"])
-        for part in written:
-            item = nodes.list_item("", nodes.paragraph("", "", nodes.strong("", part.title)))
-            chapters = nodes.bullet_list()
-            for name in part.chapters:
-                if name in book.chapters:
-                    chapter = book.chapters[name]
-                    line = nodes.paragraph("", "", link(self.inline(chapter.title), chapter.page))
-                    chapters += nodes.list_item("", line)
-            item += [chapters, sentence(book.counts(book.claims_of(*part.chapters))), self.lookup(part)]
-            items += item
-        rest = [part for part in book.parts if part not in written]
-        if not rest:
-            return [items]
-        claims = [claim for part in rest for claim in book.claims_of(*part.chapters)]
-        titles = ", ".join(part.title for part in rest)
-        return [items, nodes.paragraph("", f"To come, with {len(claims)} claims not yet examined: {titles}.")]
-
-    def lookup(self, part: Part) -> nodes.paragraph:
-        """Links to the part's claims in the ledger and to its systems in their index."""
-        rows = f"?part={nodes.make_id(part.title)}"
-        line = nodes.paragraph("", "", link([nodes.Text("Claims in the ledger")], "book/ledger", rows))
-        own = sum(bool(set(part.chapters) & set(system.chapters)) for system in self.systems)
-        if own:
-            line += [nodes.Text(" · "), link([nodes.Text(f"{own} systems")], "book/systems", rows)]
-        return line
+        counts = book.counts(book.claims)
+        most = max(counts.values())
+        rows = []
+        for kind, count in counts.items():
+            bar = nodes.raw("", f'<span class="bar" style="width: {count / most:.1%}"></span>', format="html")
+            number = nodes.inline("", str(count), classes=["count"])
+            verdict = link([mark(kind)], "book/ledger", chosen(verdict=kind))
+            rows.append(([nodes.paragraph("", "", verdict)], [nodes.paragraph("", "", number, bar)]))
+        total = nodes.paragraph("", f"Of {len(book.claims)} claims, {len(book.claims) - counts[NOT_YET]} are examined.")
+        return [total, table(("Verdict", "Claims"), rows, (40, 60), "How many claims got which verdict", kind="counts")]
 
 
 class LedgerTable(LedgerDirective):
@@ -202,7 +184,7 @@ class LedgerTable(LedgerDirective):
         rows = [self.row(claim, book.records[claim.id], book) for claim in claims]
         section += table(("Claim", "Verdict", "What holds, and on what evidence"), rows, (30, 16, 54),
                          f"Claims settled in the chapter {chapter.title}", [f"claim-{claim.id}" for claim in claims],
-                         [self.facets(claim, book) for claim in claims])
+                         [self.facets(claim, book) for claim in claims], "filtered")
         return section
 
     def row(self, claim: Claim, record: Record, book: Book) -> tuple[list[nodes.Node], ...]:
@@ -230,7 +212,8 @@ class LedgerTable(LedgerDirective):
         section += nodes.paragraph("", f"{len(claims)} claims wait for chapters that are not yet written.")
         rows = [(self.claim(claim), [nodes.paragraph("", claim.chapter)]) for claim in claims]
         section += table(("Claim", "Chapter to come"), rows, (80, 20), "Claims not yet examined",
-                         [f"claim-{claim.id}" for claim in claims], [self.facets(claim, book) for claim in claims])
+                         [f"claim-{claim.id}" for claim in claims], [self.facets(claim, book) for claim in claims],
+                         "filtered")
         return section
 
 
@@ -247,10 +230,9 @@ def read_records(app: Sphinx) -> None:
 def anchor_cells(app: Sphinx, doctree: nodes.document) -> None:
     """Give the cells that settle claims an anchor, for the ledger to link to."""
     page = app.env.docname
-    chapter = next((chapter for chapter in app.env.book_records.chapters.values() if chapter.page == page), None)
-    if chapter is None:
+    if page not in app.env.book_records.pages:
         return
-    settling = {record.cell for record in chapter.records}
+    settling = {record.cell for record in app.env.book_records.pages[page].records}
     app.env.book_anchors[page] = set()
     for cell in doctree.findall(nodes.container):
         if cell.get("nb_element") == "cell_code" and cell["cell_index"] in settling:
@@ -272,7 +254,6 @@ def setup(app: Sphinx) -> dict:
     # Before MathJax (500): a search reads the formulas' TeX, which typesetting takes away.
     app.add_js_file("filters.js", priority=400, loading_method="defer")
     app.add_directive("ledger-counts", LedgerCounts)
-    app.add_directive("ledger-parts", LedgerParts)
     app.add_directive("ledger-table", LedgerTable)
     app.connect("builder-inited", read_records)
     app.connect("doctree-read", anchor_cells)

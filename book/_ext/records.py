@@ -26,6 +26,7 @@ EVIDENCE = ("derived", "proved in text", "counterexample", "verified", "measured
 NOTES = ("N1", "N2", "N3", "N4", "N5")
 SOURCES = (*NOTES, "R")  # R: what a reader brings
 HEADING = re.compile(r"^#{2,4} +(.+?) *$", re.MULTILINE)
+RUNTIME = re.compile(r"^- \*\*It runs\*\* in about (\d+) s on one core\.", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ class Closing:
 class Chapter:
     """A notebook as the ledger sees it.
 
-    `page` is its path from the root of the book, without the suffix; `headings` are those of its sections, by anchor.
+    `page` is its path from the root of the book, without the suffix; `headings` are those of its sections, by anchor;
+    `seconds` is what its box says it runs on one core.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Chapter:
     records: tuple[Record, ...]
     closings: tuple[Closing, ...]
     headings: dict[str, str] = field(default_factory=dict)
+    seconds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,15 @@ class Book:
                     found[record.claim] = record
         return found
 
+    @cached_property
+    def pages(self) -> dict[str, Chapter]:
+        """The chapters by their pages."""
+        return {chapter.page: chapter for chapter in self.chapters.values()}
+
+    def written(self, part: Part) -> list[Chapter]:
+        """The chapters of a part that exist."""
+        return [self.chapters[name] for name in part.chapters if name in self.chapters]
+
     def claims_of(self, *chapters: str) -> list[Claim]:
         """The claims assigned to the chapters, in the order of the list."""
         return [claim for claim in self.claims if claim.chapter in chapters]
@@ -133,15 +145,17 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
 
 
 def read_chapter(path: Path, page: str) -> Chapter:
-    """Read a notebook's title and headings, and from its stored outputs the records and the closing."""
+    """Read a notebook's title, headings and runtime, and from its stored outputs the records and the closing."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    title, headings, last_code_cell, records, closings = path.stem, {}, -1, [], []
+    title, headings, seconds, last_code_cell, records, closings = path.stem, {}, None, -1, [], []
     for index, cell in enumerate(cells):
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown" and title == path.stem and source.startswith("# "):
             title = source.splitlines()[0].removeprefix("# ").strip()
         if cell["cell_type"] == "markdown":
             headings |= {make_id(heading): heading for heading in HEADING.findall(source)}
+            if seconds is None and (runtime := RUNTIME.search(source)):
+                seconds = int(runtime[1])
         if cell["cell_type"] != "code" or not source.strip():
             continue
         last_code_cell = index
@@ -150,7 +164,7 @@ def read_chapter(path: Path, page: str) -> Chapter:
             records += [_record(entry, index) for entry in data.get(RECORD, {}).get("records", ())]
             if CHAPTER in data:
                 closings.append(_closing(data[CHAPTER], index))
-    return Chapter(path.stem, page, title, last_code_cell, tuple(records), tuple(closings), headings)
+    return Chapter(path.stem, page, title, last_code_cell, tuple(records), tuple(closings), headings, seconds)
 
 
 def _record(entry: dict, cell: int) -> Record:
@@ -215,6 +229,8 @@ def _chapter_problems(book: Book, chapter: Chapter) -> list[str]:
     part = next((part for part in book.parts if chapter.name in part.chapters), None)
     if part is None or f"notebooks/{part.folder}/{chapter.name}" != chapter.page:
         found.append("its name or folder is not that in parts.yml")
+    if chapter.seconds is None:
+        found.append("its box does not say how long it runs: “- **It runs** in about 10 s on one core.”")
 
     known = {claim.id for claim in book.claims}
     for record in chapter.records:

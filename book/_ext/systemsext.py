@@ -25,7 +25,8 @@ class SystemsTable(LedgerDirective):
         form = controls("systems", {"kind": KINDS, "part": part_choices(book), "state": states})
         return [nodes.paragraph("", f"Of {len(rows)} systems, {counts[0]}, {counts[1]} and {counts[2]}."), form,
                 table(("System", "Kind", "Where"), [self.row(system, book) for system in rows], (54, 16, 30), "Systems",
-                      [f"system-{system.number}" for system in rows], [self.facets(system, book) for system in rows])]
+                      [f"system-{system.number}" for system in rows], [self.facets(system, book) for system in rows],
+                      "filtered")]
 
     def row(self, system: System, book: Book) -> tuple[list[nodes.Node], ...]:
         origin = nodes.paragraph("", f"{system.number} · {system.source}, {system.section}", classes=["claim-origin"])

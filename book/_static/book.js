@@ -17,6 +17,23 @@
     sidebar.setAttribute('aria-label', 'Contents of the book');
   });
 
+  // Copying takes the focus away from the button that was pressed.
+  document.addEventListener('click', event => {
+    const button = event.target.closest('.copybtn');
+    if (button) setTimeout(() => button.focus());
+  }, true);   // before its icon, on which a mouse clicks, is replaced
+
+  // A link to a folded solution unfolds it.
+  const unfold = () => document.getElementById(decodeURIComponent(location.hash.slice(1)))?.querySelector(':scope.toggle-hidden .toggle-button')?.click();
+  window.addEventListener('load', unfold);
+  window.addEventListener('hashchange', unfold);
+
+  // Paper is light.
+  const root = document.documentElement;
+  let theme;
+  window.addEventListener('beforeprint', () => { theme = root.dataset.theme; root.dataset.theme = 'light'; });
+  window.addEventListener('afterprint', () => { root.dataset.theme = theme; });
+
   // What scrolls sideways can be reached by keyboard. Formulas get their width only when they are typeset.
   const scrolling = 'div.highlight pre, .cell_output pre, div.math, .pst-scrollable-table-container';
   const focusable = () => {
@@ -26,7 +43,9 @@
     });
     all('span.math', formula => {  // a formula in a line of text that is wider than the column
       const width = formula.querySelector('mjx-container')?.getBoundingClientRect().width ?? 0;
-      const wide = width > formula.parentElement.clientWidth;
+      let column = formula.parentElement;
+      while (!column.clientWidth && column.parentElement) column = column.parentElement;  // what stands in a line has none
+      const wide = width > column.clientWidth + 1;  // it is rounded
       formula.classList.toggle('wide', wide);
       if (wide) formula.tabIndex = 0;
       else formula.removeAttribute('tabindex');

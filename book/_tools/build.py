@@ -22,15 +22,21 @@ REDIRECT = """\
 """
 
 
+def build(html: Path, *pages: str) -> None:
+    """Build the book, or write only these of its pages again."""
+    overrides = {"nitpicky": True, "latex_individualpages": False}
+    status = build_sphinx(ROOT, html, noconfig=True, path_config=ROOT / "_config.yml", confoverrides=overrides,
+                          filenames=[str(ROOT / page) for page in pages],
+                          quiet=True, warningiserror=True, keep_going=True)
+    if status != 0:
+        sys.exit("The book was not built: mend what is said above.")
+
+
 def main() -> None:
     html = Path(sys.argv[1]).resolve()
     # Pages that are not read again do not warn again: a second build would pass where the first failed.
     shutil.rmtree(html.parent, ignore_errors=True)
-    overrides = {"nitpicky": True, "latex_individualpages": False}
-    status = build_sphinx(ROOT, html, noconfig=True, path_config=ROOT / "_config.yml", confoverrides=overrides,
-                          quiet=True, warningiserror=True, keep_going=True)
-    if status != 0:
-        sys.exit("The book was not built: mend what is said above.")
+    build(html)
     (html / "index.html").write_text(REDIRECT.format(page=FIRST_PAGE), encoding="utf-8")
 
 

@@ -24,6 +24,15 @@ TEMPLATE = Path(__file__).with_name("template.ipynb")
 EXAMPLE = "The square of a mean is at most the mean of the squares."   # what the template proves
 PROVED = '''chapter.settle("{}", verdict="true", by=[mean_square, holds],
                holds=r"$(\\frac1n\\sum_ix_i)^2\\le\\frac1n\\sum_ix_i^2$; the gap is the variance.")'''
+PART = """\
+# {title}
+
+What this part is about, in one paragraph.
+
+```{{part}}
+```
+"""
+RESULT = "{}: What this chapter finds, in a sentence."
 IMPORT = "from smalltorch.ledger import none_possible"
 OPEN = '''chapter.settle("{}", verdict="open", by=[none_possible("not yet examined")],
                holds="Nothing is shown yet.")'''
@@ -70,6 +79,12 @@ def create(root: Path, name: str, folder: str = "") -> list[str]:
             csv.writer(file, lineterminator="\n").writerow([f"{name}-1", "R", "where it is said", EXAMPLE, name])
         done.append(f"book/claims.csv: the claim {name}-1 added; put yours in its place")
     edit(root / "_toc.yml", lambda text: add_to_toc(text, part, name))
+    opening = root / f"book/parts/{part.folder}.md"
+    if not opening.exists():
+        opening.parent.mkdir(exist_ok=True)
+        opening.write_text(PART.format(title=part.title), encoding="utf-8")
+    edit(opening, lambda text: add_to_opening(text, name))
+    done.append(f"{opening.relative_to(root)}: a line for its result added")
     path = root / "notebooks" / part.folder / f"{name}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(notebooks.text_of(notebook(name, settled, root)), encoding="utf-8")
@@ -94,19 +109,29 @@ def add_to_part(text: str, folder: str, name: str) -> str:
     return re.sub(rf"(  folder: {re.escape(folder)}\n  chapters: \[[^\]]*)\]", rf"\1, {name}]", text)
 
 
+def add_to_opening(text: str, name: str) -> str:
+    """The page that opens a part, with a line for the chapter's result."""
+    before, fence, after = text.rpartition("```")
+    return f"{before}{RESULT.format(name)}\n{fence}{after}"
+
+
 def add_to_toc(text: str, part: records.Part, name: str) -> str:
-    """_toc.yml with the chapter behind those that precede it in its part; a part's first chapter opens the part."""
+    """_toc.yml with the chapter behind those that precede it in its part; a part's first chapter opens the part.
+
+    A part is two lists: the page that opens it, which has no number, and its chapters, which have.
+    """
     line = f"      - file: notebooks/{part.folder}/{name}\n"
     names = (*part.chapters, name)
     before = [f"      - file: notebooks/{part.folder}/{other}\n" for other in names[:names.index(name)]]
     place = next((entry for entry in reversed(before) if entry in text), None)
     if place:
         return text.replace(place, place + line)
-    head = f"  - caption: {part.title}\n    numbered: true\n    chapters:\n"
+    head = (f"      - file: book/parts/{part.folder}\n        title: Overview\n"
+            "  - numbered: true\n    chapters:\n")
     if head in text:
         return text.replace(head, head + line)
     last = "  - caption: Back matter\n"
-    return text.replace(last, head + line + last)
+    return text.replace(last, f"  - caption: {part.title}\n    chapters:\n{head}{line}{last}")
 
 
 def main() -> None:

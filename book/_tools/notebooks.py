@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 METADATA = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
             "language_info": {"name": "python"}}
 KEPT = ("tags", "mystnb")
+FOLDED = ["hide-input"]
 LARGEST = 500_000   # bytes
 TIMEOUT = 300       # seconds a cell
 
@@ -66,6 +67,8 @@ def normalise(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
         if is_setup(cell):
             cell.source = setup_cell.source(root)
             cell.metadata.tags = setup_cell.TAGS
+        if "figure" in cell.metadata.get("mystnb", {}):   # the page shows the drawing, and its code to who unfolds it
+            cell.metadata.tags = FOLDED
         if cell.cell_type == "code":
             count += 1
             cell.execution_count = count

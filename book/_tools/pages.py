@@ -24,6 +24,7 @@ class Page(HTMLParser):
     def __init__(self, html: str):
         super().__init__()
         self.ids: set[str] = set()
+        self.repeated: list[str] = []   # a link to such an id leads to the first of them only
         self.references: list[tuple[str, str, str]] = []
         self.bad_alts: list[str] = []
         self.stray: list[str] = []
@@ -32,6 +33,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         values = dict(attributes)
+        if values.get("id") in self.ids:
+            self.repeated.append(values["id"])
         self.ids.update(value for key in ("id", "name") if (value := values.get(key)))
         if tag == "img" and (not values.get("alt") or FILE_NAME.search(values["alt"])):   # myst-nb writes the name
             self.bad_alts.append(values.get("src") or "")
@@ -62,6 +65,7 @@ def problems(root: Path) -> tuple[list[str], str]:
     for path, page in pages.items():
         name = path.relative_to(root)
         found += [f"{name}: the image {source[:60]} has no alternative text" for source in page.bad_alts]
+        found += [f"{name}: the anchor {anchor} stands there more than once" for anchor in page.repeated]
         found += [f"{name}: stray markup in the text: … {text} …" for text in page.stray]
         for tag, key, address in page.references:
             parts = urlsplit(address)

@@ -14,7 +14,10 @@ FILES = {
 root: book/index
 parts:
   - caption: Attention
-    numbered: true
+    chapters:
+      - file: book/parts/1-attention
+        title: Overview
+  - numbered: true
     chapters:
       - file: notebooks/1-attention/reach
   - caption: Back matter
@@ -29,6 +32,13 @@ parts:
   folder: 6-position
   chapters: [sinusoids, rotary]
 """,
+    "book/parts/1-attention.md": """\
+# Attention
+
+```{part}
+reach: Far.
+```
+""",
     "book/claims.csv": """\
 id,source,place,claim,chapter
 C1,N4,§1,It is said.,sinusoids
@@ -41,7 +51,7 @@ C2,N4,§1,It is said as well.,sinusoids
 def root(tmp_path, monkeypatch):
     """A book of two parts with one chapter."""
     for name, text in FILES.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     path = tmp_path / "notebooks/1-attention/reach.ipynb"
     path.parent.mkdir(parents=True)
@@ -97,10 +107,20 @@ def test_chapters_are_listed_in_the_order_of_their_part(root):
     for name in ("heads", "scaling", "attention", "rotary"):
         new_chapter.create(root, name)
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    listed = {part["caption"]: [chapter["file"].rpartition("/")[2] for chapter in part["chapters"]]
-              for part in toc["parts"]}
-    assert listed == {"Attention": ["attention", "reach", "scaling", "heads"], "Position": ["rotary"],
-                      "Back matter": ["ledger"]}
+    listed = [(part.get("caption"), part.get("numbered"),
+               [chapter["file"].rpartition("/")[2] for chapter in part["chapters"]]) for part in toc["parts"]]
+    assert listed == [("Attention", None, ["1-attention"]), (None, True, ["attention", "reach", "scaling", "heads"]),
+                      ("Position", None, ["6-position"]), (None, True, ["rotary"]), ("Back matter", None, ["ledger"])]
+
+
+def test_the_page_that_opens_a_part_has_a_line_for_each_chapter(root):
+    for name in ("heads", "rotary"):
+        new_chapter.create(root, name)
+    line = "What this chapter finds, in a sentence."
+    opening = (root / "book/parts/1-attention.md").read_text(encoding="utf-8")
+    assert opening == FILES["book/parts/1-attention.md"].replace("Far.\n", f"Far.\nheads: {line}\n")
+    started = (root / "book/parts/6-position.md").read_text(encoding="utf-8")
+    assert started.startswith("# Position\n") and started.endswith(f"```{{part}}\nrotary: {line}\n```\n")
 
 
 @pytest.mark.parametrize(("name", "folder", "complaint"), [

@@ -38,6 +38,12 @@ def test_the_normal_form_is_stable_and_keeps_tags_and_figures(root):
     assert 'REPOSITORY = "https://forge.example/book"' in cells[1].source
 
 
+def test_the_code_of_a_figure_is_folded(root):
+    figure = {"mystnb": {"figure": {"name": "fig-line", "caption": "A line."}}}
+    path = stored(root, new_code_cell("plot()", metadata=figure))
+    assert nbformat.read(path, 4).cells[2].metadata.tags == ["hide-input"]
+
+
 def test_no_path_of_this_machine_stays_in_an_output(root):
     text = f"{notebooks.ROOT}/lib/x.py /some/where/ipykernel_12/34.py:1: Warning"
     path = stored(root, new_code_cell("1", outputs=[new_output("stream", text=text)]))

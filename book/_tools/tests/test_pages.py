@@ -1,9 +1,6 @@
-"""The checks of built pages find what they are for, and the theme shows links only where there is an address."""
-from types import SimpleNamespace
-
+"""The checks of built pages find what they are for."""
 import pytest
 
-import bookext
 import pages
 
 
@@ -26,6 +23,7 @@ def test_what_is_right_passes(tmp_path, body):
     ('<a href="nowhere.html">a</a>', "nowhere.html does not exist"),
     ('<a href="other.html#there">a</a>', "has no such anchor"),
     ('<a href="#there">a</a>', "has no such anchor"),
+    ('<p id="a">One.</p> <p id="a">Two.</p>', "more than once"),
     ('<img src="other.html">', "no alternative text"),
     ('<img src="other.html" alt="../_images/0123.png">', "no alternative text"),
     ("<p>the norm is $\\sqrt n</p>", "stray markup"),
@@ -47,18 +45,3 @@ def test_a_style_sheet_must_not_load_from_elsewhere(tmp_path):
 
 def test_an_empty_folder_is_not_a_book(tmp_path):
     assert pages.problems(tmp_path)[0]
-
-
-@pytest.mark.parametrize(("address", "buttons", "colab", "report"), [
-    ("", False, False, False),
-    ("https://github.com/someone/book", True, True, True),
-    ("https://forge.example/someone/book", True, False, True),
-])
-def test_links_to_the_public_address_need_one(address, buttons, colab, report):
-    config = SimpleNamespace(html_theme_options={"repository_url": address})
-    bookext.set_theme_options(None, config)
-    options, context = config.html_theme_options, {}
-    bookext.add_report_link(SimpleNamespace(config=config), "book/preface", "page.html", context, None)
-    assert options["use_repository_button"] == buttons
-    assert ("colab_url" in options["launch_buttons"]) == colab
-    assert ("report_error_url" in context) == ("report-error.html" in options.get("article_footer_items", [])) == report

@@ -17,7 +17,7 @@ def record(claim="a", chapter="norm", **changes):
 
 def chapter(*settled, name="norm", **changes):
     closing = Closing(name, 3, 3, tuple(dict.fromkeys(entry.claim for entry in settled)), cell=5)
-    return replace(Chapter(name, f"notebooks/1-part/{name}", "A title", 5, settled, (closing,)), **changes)
+    return replace(Chapter(name, f"notebooks/1-part/{name}", "A title", 5, settled, (closing,), seconds=9), **changes)
 
 
 def book(*chapters, claims=None):
@@ -46,6 +46,7 @@ def test_a_whole_ledger_passes_and_is_counted():
     (book(chapter(record(), record("b", statement="Not.")), chapter(record("b", "other"), name="other")),
      "b: the statement is"),
     (book(chapter(record(), record(verdict="false"))), "a: the verdict is"),
+    (book(replace(chapter(record()), seconds=None)), "does not say how long it runs"),
     (book(closed(executed=2)), "3 checks declared, 2 executed"),
     (book(closed(declared=2)), "2 checks declared, 3 executed"),
     (book(closed(declared=0, executed=0)), "no check was executed"),
@@ -72,17 +73,37 @@ def test_records_are_read_from_the_outputs_of_a_notebook(tmp_path):
     entry = {"claim": "a", "chapter": "norm", "verdict": "open", "statement": "Unknown.", "assumptions": "",
              "evidence": [{"kind": "none", "text": "nobody knows"}]}
     closing = {"chapter": "norm", "declared": 1, "executed": 1, "claims": ["a"]}
-    cells = [{"cell_type": "markdown", "source": ["# How large?\n", "Text.\n", "## As $\\sqrt n$: why?"]},
+    text = ["# How large?\n", "- **It runs** in about 7 s on one core.\n", "## As $\\sqrt n$: why?"]
+    cells = [{"cell_type": "markdown", "source": text},
              {"cell_type": "code", "source": "settle()", "outputs": [{"data": {records.RECORD: {"records": [entry]}}}]},
              {"cell_type": "code", "source": "close()", "outputs": [{"data": {records.CHAPTER: closing}}]}]
     path = tmp_path / "norm.ipynb"
     path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
     found = records.read_chapter(path, "notebooks/1-part/norm")
-    assert (found.name, found.title, found.last_code_cell) == ("norm", "How large?", 2)
+    assert (found.name, found.title, found.seconds, found.last_code_cell) == ("norm", "How large?", 7, 2)
     assert found.headings == {"as-sqrt-n-why": r"As $\sqrt n$: why?"}
     evidence = (("none", "nobody knows"),)
     assert found.records == (record(verdict="open", statement="Unknown.", evidence=evidence, cell=1),)
     assert found.closings == (Closing("norm", 1, 1, ("a",), cell=2),)
+
+
+@pytest.mark.parametrize(("line", "seconds"), [
+    ("- **It runs** in about 12 s on one core.", 12),
+    ("- **It runs** in about 12 s on one core. (Measure it.)", 12),
+    ("- **It runs** in about 12 s.", None),
+    ("- **It runs** quickly on one core.", None),
+    ("It runs in about 12 s on one core.", None),
+])
+def test_a_chapter_says_in_one_form_how_long_it_runs(line, seconds):
+    found = records.RUNTIME.search(f"- **You need** nothing.\n{line}\n:::")
+    assert (found and int(found[1])) == seconds
+
+
+def test_every_part_opens_with_its_page():
+    pages = records.toc_pages(ROOT)
+    for part in records.read_book(ROOT).parts:
+        chapters = [number for number, page in enumerate(pages) if page.startswith(f"notebooks/{part.folder}/")]
+        assert not chapters or pages[chapters[0] - 1] == f"book/parts/{part.folder}"
 
 
 def test_the_claims_and_the_map_of_this_book_fit_together():

@@ -3,17 +3,15 @@
 //   node browser.mjs <folder of packages> <html folder>      (environment: CHROME; SHOTS, a folder for screenshots)
 import fs from 'node:fs';
 import path from 'node:path';
-import { openBook, pages, requireFrom } from './modules.mjs';
+import { openBook, pages, violations } from './modules.mjs';
 
 const [packages, html] = process.argv.slice(2);
-const axe = fs.readFileSync(requireFrom(packages).resolve('axe-core/axe.min.js'), 'utf8');
 const shots = process.env.SHOTS;
 
 const THEMES = ['light', 'dark'];
 const WIDTHS = [['wide', 1280], ['narrow', 375]];
 const AUDITED = new Set(['light wide', 'dark narrow']);   // axe is slow: it sees both themes and both widths, once each
 const WORKERS = shots ? 1 : 2;   // pages looked at side by side; screenshots taken at the same time can get mixed up
-const LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
 const { base, browser, close } = await openBook(packages, html);
 
@@ -54,23 +52,24 @@ async function look(page, where, shot, audited) {
       formulas: document.querySelectorAll('.math').length,
       typeset: document.querySelectorAll('.math mjx-container').length,
       overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+      idle: [...document.querySelectorAll('span.math[tabindex]')].filter(formula => formula.firstElementChild.offsetWidth <= formula.clientWidth).length,
     };
   });
   if (seen.typeset < seen.formulas) complain(`${seen.formulas - seen.typeset} formulas left as text`, where);
   if (seen.overflow > 0) complain('the page is wider than the screen', where);
+  if (seen.idle > 0) complain(`${seen.idle} formulas can be reached with the keyboard, and do not scroll`, where);
 
   if (shots) {
     fs.mkdirSync(shots, { recursive: true });
     await page.screenshot({ path: shot, fullPage: true });
   }
   if (!audited) return;
-  await page.evaluate(axe);
-  const { violations } = await page.evaluate(levels => window.axe.run(document, { runOnly: levels }), LEVELS);
-  for (const { id, help, nodes } of violations)
+  for (const { id, help, nodes } of await violations(page, packages))
     for (const node of nodes) complain(`axe: ${id}: ${help}: ${node.target.join(' ')}: ${node.html.slice(0, 120)}`, where);
 }
 
 const names = pages(html).filter(name => !/http-equiv="?refresh/i.test(fs.readFileSync(path.join(html, name), 'utf8')));
+names.push('search.html?q=norm');   // with results
 const visits = names.flatMap(name => THEMES.map(theme => [name, theme]));
 await Promise.all(Array.from({ length: WORKERS }, async () => {
   while (visits.length) await visit(...visits.shift());

@@ -1,5 +1,5 @@
-// What the checks share: the packages, which lie in a cache folder rather than beside these scripts, the list of pages, and the
-// book in a browser.
+// What the checks share: the packages, which lie in a cache folder rather than beside these scripts, the list of pages, the book in
+// a browser, and what axe-core says of a page.
 import fs from 'node:fs';
 import http from 'node:http';
 import os from 'node:os';
@@ -39,4 +39,12 @@ export async function openBook(packages, html) {
     fs.rmSync(profile, { recursive: true, force: true });
   };
   return { base: `http://127.0.0.1:${server.address().port}/`, browser, close };
+}
+
+const LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+// What violates levels A and AA, on a page or in the place that a selector names.
+export async function violations(page, packages, place) {
+  await page.evaluate(fs.readFileSync(requireFrom(packages).resolve('axe-core/axe.min.js'), 'utf8'));
+  return page.evaluate(async ([place, runOnly]) => (await window.axe.run(place ?? document, { runOnly })).violations, [place, LEVELS]);
 }

@@ -1,39 +1,20 @@
 #!/bin/sh
 # The checks of the built book that need Node and a browser:  run.sh _build/html
-# SHOTS names a folder for screenshots, CHROME another browser. The packages go to .cache/web, once.
+# PY is the Python of the book; SHOTS names a folder for screenshots, CHROME another browser.
 set -eu
 
 html=$1
-here=$(dirname "$0")
-cache=.cache/web
-
-fail() { echo "$1" >&2; exit 1; }
-
-node -e 'process.exit(process.versions.node.split(".")[0] < 18 ? 1 : 0)' 2>/dev/null && command -v npm >/dev/null ||
-    fail "Node 18 or newer with npm is needed; on Debian and Ubuntu: apt-get install nodejs npm; with Homebrew: brew install node"
-
-for browser in "${CHROME:-}" chromium chromium-browser google-chrome google-chrome-stable \
-               "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" "/Applications/Chromium.app/Contents/MacOS/Chromium"; do
-    if [ -n "$browser" ] && CHROME=$(command -v "$browser"); then break; fi
-    CHROME=""
-done
-[ -n "$CHROME" ] ||
-    fail "Chrome or Chromium is needed; on Debian: apt-get install chromium; with Homebrew: brew install --cask chromium"
-export CHROME
-
-if ! cmp -s "$here/package-lock.json" "$cache/package-lock.json"; then
-    rm -rf "$cache"
-    mkdir -p "$cache"
-    cp "$here/package.json" "$here/package-lock.json" "$cache/"
-    (cd "$cache" && npm ci --silent --no-audit --no-fund) || {
-        rm -rf "$cache"
-        fail "npm could not install the packages of $here/package.json; is this machine online?"
-    }
-fi
+. "$(dirname "$0")/setup.sh"
 
 status=0
 node "$here/formulas.mjs" "$cache" "$html" || status=1
 node "$here/browser.mjs" "$cache" "$html" || status=1
+node "$here/keyboard.mjs" "$cache" "$html" || status=1
 node "$here/filters.mjs" "$cache" "$html" || status=1
+node "$here/explorables.mjs" "$cache" "$html" "$cache/states.json" && "$PY" "$here/../explorables.py" "$cache/states.json" || status=1
+node "$here/search.mjs" "$cache" "$html" || status=1
+node "$here/buttons.mjs" "$cache" "$html" || status=1
+node "$here/paper.mjs" "$cache" "$html" || status=1
+node "$here/archive.mjs" "$cache" "$html" || status=1
 node "$here/workflows.mjs" "$cache" .github/workflows/*.yml || status=1
 exit $status

@@ -1,0 +1,45 @@
+"""The buttons above every page: a chapter's notebook, the notebook on Colab, and how to cite. None needs a script."""
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+import citation
+
+GITHUB = "https://github.com/"
+COLAB = "https://colab.research.google.com/github/"
+
+
+def read_citation(app: Sphinx) -> None:
+    cited = citation.read(Path(app.srcdir) / "CITATION.cff", app.config.copyright)
+    app.env.book_citation = replace(cited, url=app.config.public_address)
+
+
+def add_buttons(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+    """Tell the templates how to cite the page and, for a chapter, where its notebook is."""
+    cited, key, notebook, colab = app.env.book_citation, citation.KEY, "", ""
+    if chapter := app.env.book_records.pages.get(pagename):
+        address = address_of(app, pagename)
+        cited = replace(cited, chapter=app.env.titles[pagename].astext(), url=address)
+        key += f"-{chapter.name}"
+        notebook = f"_sources/{context['sourcename']}"
+        colab = address.replace(GITHUB, COLAB) if address.startswith(GITHUB) else ""
+    context |= {"notebook": notebook, "colab": colab,
+                "citation_text": cited.text(), "citation_bibtex": cited.bibtex(key)}
+
+
+def address_of(app: Sphinx, page: str) -> str:
+    """The public address of a chapter: that of its notebook on GitHub, elsewhere that of the book."""
+    address = app.config.public_address
+    return f"{address}/blob/{app.config.public_branch}/{page}.ipynb" if address.startswith(GITHUB) else address
+
+
+def setup(app: Sphinx) -> dict:
+    app.setup_extension("bookext")     # keeps the public address
+    app.setup_extension("ledgerext")   # its records name the chapters
+    app.connect("builder-inited", read_citation)
+    app.connect("html-page-context", add_buttons)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,92 @@
+"""Figures that move: a box below a figure, which a script in `_static/explore` fills, and the list of them.
+
+    {explorables}   the figures that can be moved, with links
+
+`book/explorables.yml` says which. Only pages with such a figure load the scripts. In print, and in another format than
+HTML pages, there is the figure alone.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+import yaml
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+from ledgerext import LedgerDirective, link
+
+logger = logging.getLogger(__name__)
+LIST = "book/explorables.yml"
+
+
+@dataclass(frozen=True)
+class Explorable:
+    """A figure that can be moved: its script's name, its page, the figure's anchor on it, and what to do there."""
+
+    name: str
+    page: str
+    figure: str
+    title: str
+
+
+def read(root: Path) -> tuple[Explorable, ...]:
+    entries = yaml.safe_load((root / LIST).read_text(encoding="utf-8"))
+    return tuple(Explorable(**entry) for entry in entries)
+
+
+def load(app: Sphinx) -> None:
+    app.env.book_explorables = read(Path(app.srcdir))
+    for one in app.env.book_explorables:
+        if not (Path(app.srcdir) / script(one)).is_file():
+            logger.warning("%s: there is no %s", LIST, script(one), type="explorables")
+
+
+def script(one: Explorable) -> str:
+    return f"book/_static/explore/{one.name}.js"
+
+
+def add_box(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Put an empty box below the figure, for the script to fill."""
+    if app.builder.name != "html":
+        return
+    for one in app.env.book_explorables:
+        if one.page == page:
+            figure = next((node for node in doctree.findall(nodes.figure) if one.figure in node["ids"]), None)
+            if figure is None:
+                logger.warning("%s: %s has no figure %s", LIST, page, one.figure, type="explorables")
+                continue
+            box = (f'<div class="explorable" id="move-{one.figure}" data-explorable="{one.name}"'
+                   f' data-title="{escape(one.title)}"></div>')
+            figure.parent.insert(figure.parent.index(figure) + 1, nodes.raw("", box, format="html"))
+
+
+def add_scripts(app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None) -> None:
+    here = [one.name for one in app.env.book_explorables if one.page == page]
+    if here:
+        app.add_css_file("explore/explore.css")
+        for name in ("kit", *here):
+            app.add_js_file(f"explore/{name}.js", loading_method="defer")
+
+
+class Explorables(LedgerDirective):
+    def run(self) -> list[nodes.Node]:
+        self.env.note_dependency(str(Path(self.env.srcdir) / LIST))
+        items = nodes.bullet_list()
+        chapters = {chapter.page: chapter for chapter in self.book.chapters.values()}
+        for one in self.env.book_explorables:
+            title = self.inline(chapters[one.page].title)
+            line = nodes.paragraph("", "", link(title, one.page, f"#{one.figure}"), nodes.Text(f" {one.title}"))
+            items += nodes.list_item("", line)
+        return [items]
+
+
+def setup(app: Sphinx) -> dict:
+    app.setup_extension("ledgerext")   # reads the chapters
+    app.add_directive("explorables", Explorables)
+    app.connect("builder-inited", load)
+    app.connect("doctree-resolved", add_box)
+    app.connect("html-page-context", add_scripts)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,112 @@
+"""The parts of the book: directives for the map of all parts and for the page that opens each.
+
+    {book-map}   every part with its chapters, how many claims got which verdict there, and how long each runs
+    {part}       on the page book/parts/<folder>: its chapters, each with its result in a sentence; under it, on a line
+                 for each chapter,   name: what it found
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+from ledgerext import WORDS, LedgerDirective, chosen, link, mark, sentence, table
+from records import VERDICTS, Book, Chapter, Part
+
+logger = logging.getLogger(__name__)
+
+RESULT = re.compile(r"^([a-z0-9-]+): (.+)$", re.MULTILINE)
+
+
+def page_of(part: Part) -> str:
+    return f"book/parts/{part.folder}"
+
+
+def seconds(chapters: Iterable[Chapter]) -> str:
+    return f"{sum(chapter.seconds or 0 for chapter in chapters)} s"
+
+
+class BookMap(LedgerDirective):
+    def run(self) -> list[nodes.Node]:
+        book = self.book
+        rows, classes = [], []
+        for part in book.parts:
+            chapters = book.written(part)
+            if chapters:
+                title = link([nodes.strong("", part.title)], page_of(part))
+                rows.append(self.row([title], part.chapters, seconds(chapters)))
+                classes.append(["part"])
+            for chapter in chapters:
+                title = link(self.inline(chapter.title), chapter.page)
+                rows.append(self.row([title], [chapter.name], seconds([chapter])))
+                classes.append([])
+        titles = [nodes.Text("Part and chapter"), *(self.sign(kind) for kind in VERDICTS), nodes.Text("runs")]
+        made = table(titles, rows, (60, *[6] * len(VERDICTS), 10), "The parts of the book", classes=classes, kind="map")
+        return [made, *self.to_come(book)]
+
+    def row(self, title: list[nodes.Node], chapters: Iterable[str], time: str) -> list[list[nodes.Node]]:
+        counts = self.book.counts(self.book.claims_of(*chapters))
+        numbers = [[nodes.paragraph("", "", mark(kind, nodes.Text(str(counts[kind]))))] if counts[kind] else []
+                   for kind in VERDICTS]
+        return [[nodes.paragraph("", "", *title)], *numbers, [nodes.paragraph("", time)]]
+
+    def sign(self, kind: str) -> nodes.inline:
+        """The verdict's sign; its word is for those who cannot see it."""
+        return mark(kind, nodes.inline("", WORDS.get(kind, kind), classes=["visually-hidden"]))
+
+    def to_come(self, book: Book) -> list[nodes.Node]:
+        rest = [part for part in book.parts if not book.written(part)]
+        listed = ", ".join(f"{part.title} ({len(book.claims_of(*part.chapters))})" for part in rest)
+        return [nodes.paragraph("", f"To come, with the number of their claims: {listed}.")] if rest else []
+
+
+class PartOverview(LedgerDirective):
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        book = self.book
+        part = next(part for part in book.parts if part.folder == PurePosixPath(self.env.docname).name)
+        chapters = book.written(part)
+        results = dict(RESULT.findall("\n".join(self.content)))
+        for name in sorted(results.keys() ^ {chapter.name for chapter in chapters}):
+            logger.warning("there must be one result, “name: what it found”, for each chapter of the part: %s", name,
+                           type="parts", location=self.get_location())
+        entries = nodes.definition_list(classes=["chapters"])
+        for chapter in chapters:
+            title = nodes.term("", "", link(self.inline(chapter.title), chapter.page))
+            about = [nodes.paragraph("", "", *self.inline(results.get(chapter.name, ""))), self.state_of(chapter)]
+            entries += nodes.definition_list_item("", title, nodes.definition("", *about, *self.systems_of(chapter)))
+        return [self.total(part), entries]
+
+    def total(self, part: Part) -> nodes.paragraph:
+        """The part's counts, each a link to its rows in the ledger, and to the systems in their index."""
+        line = sentence(self.book.counts(self.book.claims_of(*part.chapters)), part.title)
+        own = sum(bool(set(part.chapters) & set(system.chapters)) for system in self.systems)
+        if own:
+            line += [nodes.Text(" · "), link([nodes.Text(f"{own} systems")], "book/systems", chosen(part=part.title))]
+        return line
+
+    def state_of(self, chapter: Chapter) -> nodes.paragraph:
+        line = sentence(self.book.counts(self.book.claims_of(chapter.name)))
+        line += [nodes.Text(" · "), link([nodes.Text("in the ledger")], "book/ledger", f"#chapter-{chapter.name}"),
+                 nodes.Text(f" · runs in {seconds([chapter])}")]
+        return line
+
+    def systems_of(self, chapter: Chapter) -> list[nodes.paragraph]:
+        line = nodes.paragraph("", "Systems: ", classes=["muted"])
+        own = [(system, dict(reversed(system.places))) for system in self.systems]   # the first place in each chapter
+        places = [(system.name, anchors[chapter.name]) for system, anchors in own if chapter.name in anchors]
+        for number, (name, anchor) in enumerate(places):
+            line += [nodes.Text(" · " if number else ""), link(self.inline(name), chapter.page, f"#{anchor}")]
+        return [line] if places else []
+
+
+def setup(app: Sphinx) -> dict:
+    app.setup_extension("ledgerext")   # reads what is shown here
+    app.add_directive("book-map", BookMap)
+    app.add_directive("part", PartOverview)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

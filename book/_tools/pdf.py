@@ -1,0 +1,152 @@
+"""Check the PDF against the pages it was printed from: outline, formulas, solutions, contents, links and fonts.
+
+    pdf.py _build/html
+"""
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+from pypdf import PdfReader
+from pypdf.generic import Destination, DictionaryObject
+
+from onepage import OPENING, ROOT, depth, parts
+from takeawayext import PDF
+
+FORMULA = re.compile(r'<(span|div) class="[^"]*\bmath\b[^"]*"[^>]*>(.*?)</\1>', re.S)
+HEADING = re.compile(r"<h([1-6])[ >](.*?)</h\1>", re.S)
+EXERCISES = re.compile(r'<section id="exercises">(.*?)(?=<section id="what-this-chapter-settles">)', re.S)
+OUTSIDE = re.compile(r"https?://(?!127\.0\.0\.1|localhost)|mailto:")
+LEAST = 25   # letters of a piece of text that is looked for
+
+
+def bare(text: str) -> str:
+    """Without white space, which a PDF does not keep."""
+    return re.sub(r"\s+", "", text)
+
+
+def plain(html: str) -> str:
+    """The letters of a piece of HTML, with a … for each formula."""
+    html = FORMULA.sub("…", re.sub(r'<a class="headerlink".*?</a>', "", html, flags=re.S))
+    return bare(unescape(re.sub(r"<[^>]*>", "", html)))
+
+
+def formulas(html: str) -> Iterator[str]:
+    """The TeX of the formulas of a page."""
+    for _, inner in FORMULA.findall(html):
+        inner = re.sub(r'<span class="eqno">.*?</span>', "", inner, flags=re.S)
+        for tex in re.findall(r"\\\((.*)\\\)|\\\[(.*)\\\]", inner, re.S):
+            yield bare(unescape("".join(tex)))
+
+
+def headings(html: str, depth: int) -> Iterator[tuple[int, str]]:
+    """Level, `depth` further down, and text of the headings of a page."""
+    for level, text in HEADING.findall(html):
+        yield int(level) + depth, plain(text)
+
+
+def pieces(html: str) -> Iterator[str]:
+    """The beginnings of the pieces of text between the tags that are long enough to be recognised."""
+    for text in re.split(r"<[^>]*>", FORMULA.sub("<>", html)):
+        text = bare(unescape(text))
+        if len(text) >= LEAST and "codecell" not in text:   # what opens and closes a folded cell is not printed
+            yield text[:LEAST]
+
+
+def outline(entries: list, level: int = 1) -> Iterator[tuple[int, Destination]]:
+    for entry in entries:
+        if isinstance(entry, list):
+            yield from outline(entry, level + 1)
+        else:
+            yield level, entry
+
+
+def alternatives(element: DictionaryObject) -> Iterator[str]:
+    """The alternative texts of all figures under an element of the PDF's structure."""
+    waiting = [element]
+    while waiting:
+        element = waiting.pop()
+        if element.get("/S") == "/Figure" and "/Alt" in element:
+            yield bare(str(element["/Alt"]))
+        children = element.get("/K", [])
+        children = children if isinstance(children, list) else [children]
+        children = [child.get_object() for child in children]
+        waiting += [child for child in children if isinstance(child, DictionaryObject)]
+
+
+def compare(name: str, wanted: Counter, found: Counter) -> list[str]:
+    missing = list((wanted - found).elements())
+    return [f"{len(missing)} {name} of {wanted.total()} are missing, such as {missing[0]}"] if missing else []
+
+
+def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str, str]) -> tuple[list[str], str]:
+    """What is wrong with the PDF of these pages, one line each, and a line that says how much was looked at."""
+    wanted = [(1, "Contents")]
+    for part, pages in order:
+        wanted += [(1, bare(part))] if part and not pages[0].startswith(OPENING) else []
+        for page in pages:
+            wanted += headings(texts[page], depth(part, page))
+    entries = [(level, bare(entry.title), entry) for level, entry in outline(pdf.outline)]
+    found = []
+    if len(entries) != len(wanted):
+        found.append(f"the outline has {len(entries)} entries, the pages have {len(wanted)} headings")
+    for (level, title), (found_level, found_title, _) in zip(wanted, entries, strict=False):
+        if level != found_level or not re.fullmatch(".+".join(map(re.escape, title.split("…"))), found_title):
+            found.append(f"the outline has {found_title} (level {found_level}) in place of {title} (level {level})")
+            break
+
+    tex = Counter(formula for html in texts.values() for formula in formulas(html))
+    found += compare("formulas", tex, Counter(alternatives(pdf.root_object["/StructTreeRoot"])))
+
+    page_of = [pdf.get_destination_page_number(entry) for _, _, entry in entries]
+    exercises = [k for k, (_, title, _) in enumerate(entries) if title.endswith("Exercises")]
+    looked_at = sorted({page for k in exercises for page in range(page_of[k], page_of[k + 1] + 1)})
+    printed = "".join(bare(pdf.pages[page].extract_text()) for page in looked_at)
+    sought = {piece for html in texts.values() for section in EXERCISES.findall(html) for piece in pieces(section)}
+    open_ones = {piece for piece in sought if piece in printed}
+    found += compare("pieces of exercises and solutions", Counter(sought), Counter(open_ones))
+
+    contents = bare("".join(pdf.pages[page].extract_text() for page in range(page_of[0], page_of[1])))
+    chapters = {title: page for (level, title, _), page in zip(entries, page_of, strict=True)}
+    for _, pages in order:
+        for page in pages:
+            _, title = next(headings(texts[page], 0))
+            if title in chapters and f"{title}{chapters[title] + 1}" not in contents:
+                found.append(f"the contents lack {title} and its page, {chapters[title] + 1}")
+
+    links = [annotation.get_object() for page in pdf.pages for annotation in page.get("/Annots", [])]
+    for link in links:
+        place, address = link.get("/Dest"), link.get("/A", {}).get("/URI", "")
+        if place is not None and str(place) not in pdf.root_object["/Dests"]:
+            found.append(f"a link leads to {place}, which is not there")
+        if place is None and not OUTSIDE.match(address):
+            found.append(f"a link leads to {address or 'nothing'}")
+
+    fonts = {reference.idnum: reference.get_object()
+             for page in pdf.pages for reference in page["/Resources"].get("/Font", {}).values()}
+    for font in fonts.values():
+        descriptors = [item.get_object().get("/FontDescriptor", {}) for item in font.get("/DescendantFonts", [font])]
+        embedded = any(key.startswith("/FontFile") for descriptor in descriptors for key in descriptor)
+        if font["/Subtype"] != "/Type3" and not embedded:
+            found.append(f"the font {font.get('/BaseFont')} is not embedded")
+    return found, f"{len(pdf.pages)} pages, {len(entries)} headings, {tex.total()} formulas, {len(links)} links"
+
+
+def main() -> None:
+    html = Path(sys.argv[1])
+    order = parts(ROOT)
+    texts = {}
+    for page in [page for _, pages in order for page in pages]:
+        text = (html / f"{page}.html").read_text(encoding="utf-8")
+        texts[page] = text.partition('<article class="bd-article">')[2].partition("</article>")[0]
+    found, size = problems(PdfReader(html / PDF), order, texts)
+    print("\n".join(found) or f"{PDF}, {size}: all in order")
+    sys.exit(bool(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Link the PDF in the built book, pack both into an archive, and link that too.
+
+    takeaway.py _build/html
+
+The archive holds the pages as they are when only the PDF is linked: it cannot tell its own size.
+"""
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+from build import build
+from takeawayext import ARCHIVE, NAME
+
+EPOCH = (2000, 1, 1, 0, 0, 0)   # the same book gives the same archive, whenever it is packed
+LANDING = "book/index.md"
+
+
+def pack(html: Path, archive: Path) -> None:
+    """All files under html, in order, in a folder of the archive."""
+    files = sorted(path for path in html.rglob("*") if path.is_file() and path != archive)
+    with zipfile.ZipFile(archive, "w") as out:
+        for path in files:
+            entry = zipfile.ZipInfo(f"{NAME}/{path.relative_to(html).as_posix()}", EPOCH)
+            entry.external_attr = 0o644 << 16
+            out.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
+def main() -> None:
+    html = Path(sys.argv[1]).resolve()
+    build(html, LANDING)
+    pack(html, html / ARCHIVE)
+    build(html, LANDING)
+
+
+if __name__ == "__main__":
+    main()

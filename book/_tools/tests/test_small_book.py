@@ -1,0 +1,128 @@
+"""A book of two chapters, built with and without a public address: its links, its map and the page of its part."""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import records
+
+ROOT = Path(__file__).resolve().parents[3]
+CHAPTER = "notebooks/3-spectrum/norm-bounds"
+TOC = f"""\
+format: jb-book
+root: book/index
+parts:
+  - caption: The spectrum of attention
+    chapters:
+      - file: book/parts/3-spectrum
+  - numbered: true
+    chapters:
+      - file: {CHAPTER}
+      - file: notebooks/3-spectrum/causal
+"""
+BUILD = """\
+import sys
+from pathlib import Path
+from jupyter_book.sphinx import build_sphinx
+
+root = Path(sys.argv[1])
+sys.exit(build_sphinx(root, root / "html", noconfig=True, path_config=root / "_config.yml", quiet=True,
+                      confoverrides={"latex_individualpages": False}))
+"""
+ADDRESSES = {"none": "", "github": "https://github.com/an-org/a-repo", "elsewhere": "https://forge.example/an-org/a-repo"}
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """Build the book with an address, once; returns its folder and what was said on the way."""
+    built = {}
+
+    def build(name):
+        if name not in built:
+            root = tmp_path_factory.mktemp(name)
+            for entry in ("book", "notebooks", "lib", "CITATION.cff"):
+                (root / entry).symlink_to(ROOT / entry)
+            config = (ROOT / "_config.yml").read_text(encoding="utf-8")
+            address = re.sub(r'(?m)^  url: ".*"$', f'  url: "{ADDRESSES[name]}"', config)
+            (root / "_config.yml").write_text(address, encoding="utf-8")
+            (root / "_toc.yml").write_text(TOC, encoding="utf-8")
+            done = subprocess.run([sys.executable, "-c", BUILD, root], capture_output=True, text=True, check=True)
+            built[name] = root, done.stderr
+        return built[name]
+
+    return build
+
+
+def page(root, name):
+    return (root / f"html/{name}.html").read_text(encoding="utf-8")
+
+
+def words(html):
+    """The text of a piece of HTML, without its tags."""
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+@pytest.mark.parametrize(("name", "links"), [
+    ("none", []),
+    ("github", ["https://colab.research.google.com/github/an-org/a-repo/blob/main/notebooks/3-spectrum/norm-bounds.ipynb",
+                "https://github.com/an-org/a-repo",
+                "https://github.com/an-org/a-repo/issues/new?title=Error%20in%20notebooks/3-spectrum/norm-bounds%3A%20"]),
+    ("elsewhere", ["https://forge.example/an-org/a-repo",
+                   "https://forge.example/an-org/a-repo/issues/new?title=Error%20in%20notebooks/3-spectrum/norm-bounds%3A%20"]),
+])
+def test_links_to_colab_and_the_repository_need_a_public_address(build, name, links):
+    root, _ = build(name)
+    found = re.findall(r'href="(https?:[^"]*)"', page(root, CHAPTER))
+    assert found == links
+    assert ("/issues/new" in page(root, CHAPTER)) == (name != "none")
+    assert "colab" not in page(root, "book/index")
+
+
+@pytest.mark.parametrize(("name", "address"), [
+    ("none", ""),
+    ("github", " https://github.com/an-org/a-repo/blob/main/notebooks/3-spectrum/norm-bounds.ipynb"),
+    ("elsewhere", " https://forge.example/an-org/a-repo"),
+])
+def test_a_chapter_is_cited_with_its_title_and_address(build, name, address):
+    root, _ = build(name)
+    cited = re.findall(r"<pre>([^<]*)</pre>", page(root, CHAPTER).partition('id="cite"')[2])
+    assert "“How much can attention amplify?”" in cited[0] and cited[0].endswith(f"(unreleased).{address}")
+    assert cited[1].startswith("@incollection{deep-dive-transformer-norm-bounds,")
+    assert (f"url       = {{{address.strip()}}}" in cited[1]) == bool(address)
+    assert "@misc{deep-dive-transformer," in page(root, "book/index")
+
+
+def test_the_notebook_of_a_page_is_the_committed_one(build):
+    root, _ = build("none")
+    button = re.compile(r'<a [^>]*href="([^"]*\.ipynb)" download')
+    path = root / "html" / Path(CHAPTER).parent / button.search(page(root, CHAPTER))[1]
+    assert path.read_bytes() == (ROOT / f"{CHAPTER}.ipynb").read_bytes()
+    assert not button.search(page(root, "book/index"))
+
+
+def test_the_map_has_what_the_records_say(build):
+    root, _ = build("none")
+    book = records.read_book(root)
+    rows = [words(row) for row in re.findall(r"<tr.*?</tr>", page(root, "book/index"), re.S)]
+    expected = [(chapter.title, [chapter.name], chapter.seconds) for chapter in book.chapters.values()]
+    whole = ("The spectrum of attention", list(book.chapters), sum(seconds for _, _, seconds in expected))
+    for title, names, seconds in [*expected, whole]:
+        counts = [str(count) for count in book.counts(book.claims_of(*names)).values() if count]
+        assert f"{title} {' '.join(counts)} {seconds} s" in rows
+    assert f"Attention ({len(book.claims_of(*book.parts[0].chapters))})" in words(page(root, "book/index"))   # to come
+
+
+def test_the_page_of_a_part_counts_its_claims_and_misses_no_result(build):
+    root, said = build("none")
+    book = records.read_book(root)
+    counts = book.counts(book.claims_of(*book.parts[2].chapters))
+    html = page(root, "book/parts/3-spectrum")
+    part = "../ledger.html?part=the-spectrum-of-attention"
+    for kind, text in [("true", "true"), ("true-if", "true if …"), ("not-yet-examined", "not yet examined")]:
+        link = re.search(rf'href="{re.escape(part)}&amp;verdict={kind}">(.*?)</a>', html)[1]
+        assert words(link) == f"{counts[kind.replace('-', ' ')]} {text}"
+    complaint = "there must be one result, “name: what it found”, for each chapter of the part"
+    assert f"{complaint}: depth" in said      # a result, but here no chapter
+    assert f"{complaint}: norm-bounds" not in said

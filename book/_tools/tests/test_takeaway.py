@@ -1,0 +1,58 @@
+"""The files to take away are linked where they are, packed the same way each time; faults of the PDF are found."""
+import zipfile
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+from docutils import nodes
+
+import pdf
+import takeaway
+import takeawayext
+
+
+def links(folder, *names):
+    for name in names:
+        (folder / name).write_bytes(b"x" * 2_500_000)
+    writer = SimpleNamespace(builder=SimpleNamespace(outdir=str(folder), current_docname="book/index"), body=[])
+    with pytest.raises(nodes.SkipNode):
+        takeawayext.visit_takeaway(writer, takeawayext.takeaway())
+    return "".join(writer.body)
+
+
+def test_without_files_there_is_no_trace(tmp_path):
+    assert links(tmp_path) == ""
+
+
+def test_each_file_is_linked_with_format_and_size(tmp_path):
+    html = links(tmp_path, takeawayext.PDF)
+    assert f'href="../{takeawayext.PDF}"' in html and "(PDF, 2.5 MB)" in html and takeawayext.ARCHIVE not in html
+    assert f'href="../{takeawayext.ARCHIVE}"' in links(tmp_path, takeawayext.PDF, takeawayext.ARCHIVE)
+
+
+def test_the_archive_is_the_same_each_time_and_does_not_hold_itself(tmp_path):
+    for name in ("b.html", "a/c.html"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    archive = tmp_path / "all.zip"
+    takeaway.pack(tmp_path, archive)
+    first = archive.read_bytes()
+    (tmp_path / "b.html").touch()
+    takeaway.pack(tmp_path, archive)
+    assert archive.read_bytes() == first
+    assert zipfile.ZipFile(archive).namelist() == [f"{takeawayext.NAME}/{name}" for name in ("a/c.html", "b.html")]
+
+
+def test_what_a_page_has_is_read_from_it():
+    html = r'''<h2><span>1.2. </span>Of <span class="math">\(n\)</span> &amp; more
+        <a class="headerlink" href="#x">#</a></h2>
+        <div class="math"><span class="eqno">(1)</span>\[a &lt;
+        b\]</div><p>Short.</p><p>A text that is long enough to be found again.</p>'''
+    assert list(pdf.headings(html, 1)) == [(3, "1.2.Of…&more")]
+    assert list(pdf.formulas(html)) == ["n", "a<b"]
+    assert list(pdf.pieces(html.partition("</h2>")[2])) == ["Atextthatislongenoughtobe"]
+
+
+def test_a_missing_formula_is_named():
+    assert pdf.compare("formulas", Counter("aab"), Counter("aabb")) == []
+    assert pdf.compare("formulas", Counter("aab"), Counter("ab")) == ["1 formulas of 3 are missing, such as a"]

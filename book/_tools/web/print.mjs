@@ -1,0 +1,82 @@
+// Print the whole book, which onepage.py has put on one page, as a PDF with an outline and tags.
+//   node print.mjs <folder of packages> <folder of the page and the HTML book> <page in it> <PDF>
+import fs from 'node:fs';
+import { openBook } from './modules.mjs';
+
+const [packages, folder, name, file] = process.argv.slice(2);
+const COLUMN = 642;    // A4 less the margins of print.css, in pixels of 1/96 inch
+const SMALLEST = 0.6;  // of the type size: what would have to shrink more to fit is broken into lines
+
+// In the browser: typeset the formulas, make the wide ones fit, and describe each.
+async function prepare(smallest) {
+  await MathJax.startup.promise;
+  await document.fonts.ready;
+  const formulas = [...MathJax.startup.document.math].map(item => ({ formula: item.typesetRoot, tex: item.math.trim() }));
+
+  // A formula wider than its column gets smaller type. All are measured before any is changed: each change would mean a new layout.
+  for (const found of formulas) {
+    found.scale = found.formula.closest('p, div, li, dd, td, th, figcaption').clientWidth / found.formula.scrollWidth;
+  }
+  for (const { formula, tex, scale } of formulas) {
+    if (scale < smallest) formula.classList.add('formula-broken');
+    else if (scale < 1) formula.style.fontSize = `${parseFloat(formula.style.fontSize) * scale * 0.99}%`;
+
+    // Chromium tags what it draws for an element, but it draws a formula glyph by glyph. So an empty picture stands before each
+    // and carries the TeX as its alternative text.
+    const picture = new Image(1, 1);
+    picture.src = 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAAC0lEQVR42mNgAAIAAAUAAen63NgAAAAASUVORK5CYII=';
+    picture.alt = tex;
+    picture.className = 'formula-text';
+    formula.before(picture);
+    formula.setAttribute('aria-hidden', 'true');
+  }
+  await Promise.all([...document.images].map(image => image.decode()));
+}
+
+// In the browser: what stands out of the column, and so could be cut off.
+function tooWide(column) {
+  return [...document.querySelectorAll('body *')].filter(element => {
+    const box = element.getBoundingClientRect();
+    return box.width && (box.right > column + 1 || box.left < -1) && ![...element.children].some(child => child.getBoundingClientRect().right > column + 1);
+  }).map(element => `wider than the page: ${element.closest('[id]')?.id}: ${element.outerHTML.slice(0, 120)}`);
+}
+
+// The page of each destination, by its name; Chromium writes a PDF's objects in plain text.
+function destinations(pdf) {
+  const text = pdf.toString('latin1');
+  const pages = [...text.matchAll(/^(\d+) 0 obj\n<<\/Type \/Page\n/gm)].map(match => match[1]);
+  const names = text.match(/\/Dests (\d+) 0 R/)?.[1];
+  const list = text.match(new RegExp(`^${names} 0 obj\\n<<(.*?)>>\\nendobj`, 'ms'))?.[1] ?? '';
+  const plain = name => decodeURIComponent(name.replaceAll('%', '%25').replaceAll('#', '%'));
+  return Object.fromEntries([...list.matchAll(/\/(\S+) \[(\d+) 0 R/g)].map(([, name, page]) => [plain(name), pages.indexOf(page) + 1]));
+}
+
+const { base, browser, close } = await openBook(packages, folder);
+const page = await browser.newPage();
+const complaints = [];
+page.on('request', request => {
+  if (/^(https?|wss?):/.test(request.url()) && !request.url().startsWith(base)) complaints.push(`request to another host: ${request.url()}`);
+});
+page.on('requestfailed', request => complaints.push(`not loaded: ${request.url()}`));
+page.on('response', response => { if (response.status() >= 400) complaints.push(`${response.status()} for ${response.url().replace(base, '/')}`); });
+page.on('pageerror', error => complaints.push(`script error: ${error.message}`));
+
+await page.setViewportSize({ width: COLUMN, height: 900 });
+await page.emulateMedia({ media: 'print', colorScheme: 'light' });
+await page.goto(base + name);
+await page.evaluate(prepare, SMALLEST);
+complaints.push(...await page.evaluate(tooWide, COLUMN));
+
+// Twice: the first time tells on which pages the chapters begin, and the contents want to know.
+const paper = { format: 'A4', preferCSSPageSize: true, printBackground: true, timeout: 0 };
+const pages = destinations(await page.pdf(paper));
+await page.evaluate(pages => {
+  for (const number of document.querySelectorAll('[data-of]')) number.textContent = pages[number.dataset.of] ?? '';
+}, pages);
+const pdf = await page.pdf({ ...paper, tagged: true, outline: true });
+await close();
+
+// When it was printed is no part of the book.
+fs.writeFileSync(file, Buffer.from(pdf.toString('latin1').replace(/(Date \(D:)\d{14}/g, '$120000101000000'), 'latin1'));
+for (const text of complaints) console.log(text);
+process.exit(complaints.length ? 1 : 0);

@@ -1,0 +1,27 @@
+# To be sourced: finds Node and a browser (CHROME) and installs the packages into .cache/web, once. Sets here and cache.
+here=$(dirname "$0")
+cache=.cache/web
+
+fail() { echo "$1" >&2; exit 1; }
+
+node -e 'process.exit(process.versions.node.split(".")[0] < 18 ? 1 : 0)' 2>/dev/null && command -v npm >/dev/null ||
+    fail "Node 18 or newer with npm is needed; on Debian and Ubuntu: apt-get install nodejs npm; with Homebrew: brew install node"
+
+for browser in "${CHROME:-}" chromium chromium-browser google-chrome google-chrome-stable \
+               "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome" "/Applications/Chromium.app/Contents/MacOS/Chromium"; do
+    if [ -n "$browser" ] && CHROME=$(command -v "$browser"); then break; fi
+    CHROME=""
+done
+[ -n "$CHROME" ] ||
+    fail "Chrome or Chromium is needed; on Debian: apt-get install chromium; with Homebrew: brew install --cask chromium"
+export CHROME
+
+if ! cmp -s "$here/package-lock.json" "$cache/package-lock.json"; then
+    rm -rf "$cache"
+    mkdir -p "$cache"
+    cp "$here/package.json" "$here/package-lock.json" "$cache/"
+    (cd "$cache" && npm ci --silent --no-audit --no-fund) || {
+        rm -rf "$cache"
+        fail "npm could not install the packages of $here/package.json; is this machine online?"
+    }
+fi
