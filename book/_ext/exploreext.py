@@ -20,6 +20,7 @@ from ledgerext import LedgerDirective, link
 
 logger = logging.getLogger(__name__)
 LIST = "book/explorables.yml"
+SHARED = ("numbers", "axes", "box")   # scripts, each of which builds on those before it
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def add_scripts(app: Sphinx, page: str, template: str, context: dict, doctree: n
     here = [one.name for one in app.env.book_explorables if one.page == page]
     if here:
         app.add_css_file("explore/explore.css")
-        for name in ("kit", *here):
+        for name in (*SHARED, *here):
             app.add_js_file(f"explore/{name}.js", loading_method="defer")
 
 

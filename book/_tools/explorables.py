@@ -33,7 +33,7 @@ def vector(values: list) -> torch.Tensor:
 
 
 def normals(seed: int, *shape: int) -> torch.Tensor:
-    """The numbers that `normals(seed)` of kit.js gives one after the other (mulberry32, Box and Muller)."""
+    """The numbers that `normals(seed)` of numbers.js gives one after the other (mulberry32, Box and Muller)."""
     count = 2 * math.prod(shape)
     a = (np.arange(1, count + 1, dtype=np.uint64) * 0x6D2B79F5 + seed).astype(np.uint32)
     t = (a ^ (a >> np.uint32(15))) * (a | np.uint32(1))

@@ -48,6 +48,7 @@ async function look(page, where, shot, audited) {
     await window.MathJax?.startup?.promise;
     await document.fonts.ready;
     await new Promise(resolve => setTimeout(resolve, 200));
+    await Promise.allSettled(document.getAnimations().map(animation => animation.finished));   // buttons fade into the theme's colours
     return {
       formulas: document.querySelectorAll('.math').length,
       typeset: document.querySelectorAll('.math mjx-container').length,
