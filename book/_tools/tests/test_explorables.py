@@ -1,7 +1,10 @@
 """The figures that move: the comparison with the library notices what differs, and the list names what exists."""
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from docutils import nodes
+from docutils.utils import new_document
 
 import explorables
 import exploreext
@@ -39,3 +42,17 @@ def test_every_figure_that_moves_has_a_script_and_a_reference():
     assert {one.name for one in listed} == set(explorables.REFERENCES)
     for one in listed:
         assert f"Explore.define('{one.name}'" in (ROOT / exploreext.script(one)).read_text(encoding="utf-8")
+
+
+def test_the_box_stands_below_its_figure_and_on_no_other_page_or_paper():
+    def boxes(page: str, builder: str = "html") -> list[str]:
+        figure = nodes.figure("", nodes.image(uri="x.svg"), ids=["fig-x"])
+        document = new_document("page")
+        document += [figure, nodes.paragraph("", "after it")]
+        one = exploreext.Explorable("x", "here", "fig-x", "Move <it>.")
+        app = SimpleNamespace(builder=SimpleNamespace(name=builder), env=SimpleNamespace(book_explorables=(one,)))
+        exploreext.add_box(app, document, page)
+        return [child.astext() for child in document.children[1:-1]]
+
+    assert boxes("there") == boxes("here", "singlehtml") == []
+    assert len(boxes("here")) == 1 and 'data-explorable="x" data-title="Move &lt;it&gt;."' in boxes("here")[0]

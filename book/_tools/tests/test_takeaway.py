@@ -40,7 +40,9 @@ def test_the_archive_is_the_same_each_time_and_does_not_hold_itself(tmp_path):
     (tmp_path / "b.html").touch()
     takeaway.pack(tmp_path, archive)
     assert archive.read_bytes() == first
-    assert zipfile.ZipFile(archive).namelist() == [f"{takeawayext.NAME}/{name}" for name in ("a/c.html", "b.html")]
+    packed = zipfile.ZipFile(archive)
+    assert packed.namelist() == [f"{takeawayext.NAME}/{name}" for name in ("a/c.html", "b.html")]
+    assert all(entry.external_attr >> 16 & 0o444 == 0o444 for entry in packed.infolist())   # all may read
 
 
 def test_what_a_page_has_is_read_from_it():
