@@ -1,6 +1,6 @@
-// Move every figure that can be moved, with mouse and keyboard, in a wide window and a narrow one. Complain where the drawing or
-// the numbers shown do not follow, and where a drawing does not fit. The states it passes through are written to a file with what the page computed for them, for explorables.py to hold
-// against the library.
+// Move every figure that can be moved, with mouse and keyboard, in a wide window and a narrow one, and complain where the drawing
+// or the numbers shown do not follow, and where a drawing does not fit. The states it passes through are written to a file with
+// what the page computed for them, for explorables.py to hold against the library.
 //   node explorables.mjs <folder of packages> <html folder> <file to write>      (environment: CHROME)
 import fs from 'node:fs';
 import path from 'node:path';
