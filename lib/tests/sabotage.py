@@ -131,6 +131,8 @@ FAULTS = [
     ("norm", "centred / (torch.sqrt(variance) + eps)", "centred / torch.sqrt(variance + eps)", "test_norm::test_two_conventions_by_hand"),
     ("norm", "Y = gamma * Y\n", "Y = Y\n", "test_norm::test_layer_norm_equals_torch"),
     ("norm", "X / torch.sqrt(X.square().mean", "X / torch.sqrt((X - X.mean(-1, keepdim=True)).square().mean", "test_norm::test_rms_norm_equals_torch"),
+    ("norm", "self.gamma, self.beta = nn.Parameter(torch.ones(d))", "self.gamma, self.beta = nn.Parameter(1.01 * torch.ones(d))", "test_norm::test_a_fresh_norm_equals_torchs_fresh_one"),
+    ("norm", "self.gamma, self.eps = nn.Parameter(torch.ones(d))", "self.gamma, self.eps = nn.Parameter(1.01 * torch.ones(d))", "test_norm::test_a_fresh_norm_equals_torchs_fresh_one"),
     # blocks
     ("block", "return X + self.ffn(self.norm_2(X))", "return self.ffn(self.norm_2(X))", "test_block::test_block_equals_torch"),
     ("block", "X = X + self.attention(self.norm_1(X)", "X = X + self.attention(X", "test_block::test_block_equals_torch"),

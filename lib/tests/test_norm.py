@@ -32,6 +32,13 @@ def test_rms_norm_equals_torch(eps):
     torch.testing.assert_close(ours(X), theirs(X), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
+def test_a_fresh_norm_equals_torchs_fresh_one(kind):
+    X = 3 * randn(2, 5, 7) + 2
+    theirs = {LayerNorm: torch.nn.LayerNorm, RMSNorm: torch.nn.RMSNorm}[kind](7, 1e-5).double()
+    assert torch.allclose(kind(7, 1e-5).double()(X), theirs(X), rtol=1e-12, atol=1e-12)
+
+
 def test_two_conventions_by_hand():
     X = torch.tensor([1.0, 3.0], dtype=torch.float64)  # mu = 2, sigma = 1
     torch.testing.assert_close(layer_norm(X, eps=3.0), torch.tensor([-0.5, 0.5]).double())
