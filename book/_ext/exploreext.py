@@ -76,9 +76,8 @@ class Explorables(LedgerDirective):
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(Path(self.env.srcdir) / LIST))
         items = nodes.bullet_list()
-        chapters = {chapter.page: chapter for chapter in self.book.chapters.values()}
         for one in self.env.book_explorables:
-            title = self.inline(chapters[one.page].title)
+            title = self.inline(self.book.pages[one.page].title)
             line = nodes.paragraph("", "", link(title, one.page, f"#{one.figure}"), nodes.Text(f" {one.title}"))
             items += nodes.list_item("", line)
         return [items]
