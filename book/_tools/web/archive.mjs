@@ -6,14 +6,12 @@ import os from 'node:os';
 import path from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { pathToFileURL } from 'node:url';
-import { openBook } from './modules.mjs';
+import { openBook, tally } from './modules.mjs';
 
 const [packages, html] = process.argv.slice(2);
 const NAME = 'deep-dive-into-the-transformer';
 const READ = ['index.html', 'book/ledger.html', 'notebooks/3-spectrum/norm-bounds.html', 'notebooks/4-rank-collapse/paths.html'];
-const found = [];
-let checks = 0;
-const expect = (holds, text) => { checks += 1; if (!holds) found.push(text); };
+const { found, expect, finish } = tally();
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'archive-'));
 execFileSync(process.env.PY ?? 'python3', ['-m', 'zipfile', '-e', path.join(html, `${NAME}.zip`), folder]);
@@ -60,6 +58,4 @@ expect(await search.locator('#search-results li a').count() > 2, 'the search fin
 
 await close();
 fs.rmSync(folder, { recursive: true, force: true });
-for (const text of found) console.log(text);
-console.log(`the archive, unpacked: ${checks} checks, ${found.length} problems`);
-process.exit(found.length ? 1 : 0);
+finish('the archive, unpacked');

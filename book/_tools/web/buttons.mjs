@@ -4,7 +4,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openBook, pages, violations } from './modules.mjs';
+import { openBook, pages, tally, violations } from './modules.mjs';
 
 const [packages, html] = process.argv.slice(2);
 const { base, browser, close } = await openBook(packages, html);
@@ -13,9 +13,7 @@ const chapters = pages(html).filter(name => name.startsWith('notebooks/'));
 const FOLDER = pathToFileURL(path.resolve(html)).href + '/';
 const committed = name => name.replace(/\.html$/, '.ipynb');
 const CITE = 'button[popovertarget=cite]:not([popovertargetaction])';
-const found = [];
-let checks = 0;
-const expect = (holds, text) => { checks += 1; if (!holds) found.push(text); };
+const { found, expect, finish } = tally();
 
 // Opens by keyboard, says the page's title, copies both forms, and closes by Escape and by its button.
 async function cite(start, theme, name, title, entry) {
@@ -105,6 +103,4 @@ await above(chapters[0]);
 chapters.forEach(linked);
 await fromFolder(chapters[0]);
 await close();
-found.forEach(text => console.log(text));
-console.log(`buttons: ${checks} checks, ${found.length} problems`);
-process.exit(found.length ? 1 : 0);
+finish('buttons');

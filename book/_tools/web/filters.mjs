@@ -3,7 +3,7 @@
 //   node filters.mjs <folder of packages> <html folder>      (environment: CHROME)
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openBook } from './modules.mjs';
+import { openBook, tally } from './modules.mjs';
 
 const [packages, html] = process.argv.slice(2);
 const { base, browser, close } = await openBook(packages, html);
@@ -11,9 +11,7 @@ const PAGES = [   // the facets, one of the parts, which rows are settled, and t
   { name: 'book/ledger.html', facets: ['verdict', 'part', 'notes'], part: 'normalisation', settled: 'tr:not(.verdict-is-not-yet-examined)', link: 'a[href*="#cell-"]' },
   { name: 'book/systems.html', facets: ['kind', 'part', 'state'], part: 'attention', settled: 'tr.state-is-works', link: 'a[href*="#"]' },
 ];
-const found = [];
-let checks = 0;
-const expect = (holds, text) => { checks += 1; if (!holds) found.push(text); };
+const { found, expect, finish } = tally();
 
 const look = page => page.evaluate(() => {
   const rows = [...document.querySelectorAll('table.filtered tbody tr')];
@@ -138,6 +136,4 @@ for (const page of PAGES) {
   await fromFolder(page);
 }
 await close();
-found.forEach(text => console.log(text));
-console.log(`filters: ${checks} checks, ${found.length} problems`);
-process.exit(found.length ? 1 : 0);
+finish('filters');

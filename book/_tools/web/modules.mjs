@@ -41,6 +41,21 @@ export async function openBook(packages, html) {
   return { base: `http://127.0.0.1:${server.address().port}/`, browser, close };
 }
 
+// What a check expects and what it found wrong; `finish` says so and ends the script.
+export function tally() {
+  const found = [];
+  let checks = 0;
+  return {
+    found,
+    expect: (holds, complaint) => { checks += 1; if (!holds) found.push(complaint); },
+    finish: what => {
+      for (const text of found) console.log(text);
+      console.log(`${what}: ${checks} checks, ${found.length} problems`);
+      process.exit(found.length ? 1 : 0);
+    },
+  };
+}
+
 const LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
 // What violates levels A and AA, on a page or in the place that a selector names.

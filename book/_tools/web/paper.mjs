@@ -1,14 +1,12 @@
 // Print a page of the book from the browser, in the dark theme: it is light, solutions and checkers are open, what works on
 // screens only is away, nothing is wider than the paper, and afterwards the screen is as before.
 //   node paper.mjs <folder of packages> <html folder>
-import { openBook } from './modules.mjs';
+import { openBook, tally } from './modules.mjs';
 
 const [packages, html] = process.argv.slice(2);
 const PAGES = ['notebooks/1-attention/softmax.html', 'notebooks/3-spectrum/causal.html', 'notebooks/3-spectrum/logit-span.html', 'book/ledger.html'];
 const COLUMN = 642;   // A4 less the margins of print.css, in pixels of 1/96 inch
-const found = [];
-let checks = 0;
-const expect = (holds, text) => { checks += 1; if (!holds) found.push(text); };
+const { expect, finish } = tally();
 
 const { base, browser, close } = await openBook(packages, html);
 const page = await browser.newPage();
@@ -44,6 +42,4 @@ for (const name of PAGES) {
   expect(await page.locator('.solution.toggle-hidden').count() === folded, `${name}: solutions stay open after printing`);
 }
 await close();
-for (const text of found) console.log(text);
-console.log(`on paper: ${checks} checks, ${found.length} problems`);
-process.exit(found.length ? 1 : 0);
+finish('on paper');

@@ -3,7 +3,7 @@
 //   node search.mjs <folder of packages> <html folder>
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { openBook, pages } from './modules.mjs';
+import { openBook, pages, tally } from './modules.mjs';
 
 const [packages, html] = process.argv.slice(2);
 const { base, browser, close } = await openBook(packages, html);
@@ -11,9 +11,7 @@ const folder = pathToFileURL(path.resolve(html)).href + '/';
 const FIRST = 5;   // results that are seen without scrolling, on a phone too
 const TYPED = [['a sink forces the norm', 'causal-sink'], ['rate hardy', 'causal-hardy'], ['Cesaro matrix', 'symbol-C-sub-n'],
   ['varepsilon', 'symbol-epsilon'], ['layer normalization', 'the-sphere'], ['kv cache', 'a-trained-model-answers']];
-const found = [];
-let checks = 0;
-const expect = (holds, complaint) => { checks += 1; if (!holds) found.push(complaint); };
+const { found, expect, finish } = tally();
 
 // What a page offers to the search, with the anchors it must lead to, and what has no permalink that leads to itself.
 // The page is only read: none of its scripts runs.
@@ -25,8 +23,8 @@ async function read(page, name) {
       const hash = element.querySelector('a.headerlink')?.getAttribute('href');
       return hash && element.closest('[id]') && element.closest('#' + CSS.escape(decodeURIComponent(hash.slice(1))));
     };
-    const places = [...document.querySelectorAll('section > :is(h1, h2, h3, h4, h5, h6), .admonition[id]:is(.proof, .exercise, .solution), figure[id]')];
-    const bare = places.filter(place => !linked(place)).map(text);
+    const places = [...document.querySelectorAll('section > :is(h1, h2, h3, h4, h5, h6), .admonition[id]:is(.proof, .exercise, .solution), figure[id]')]
+      .map(place => ({ text: text(place), linked: Boolean(linked(place)) }));
     const wanted = [...document.querySelectorAll('.proof.admonition[id]')].map(block => {
       const title = block.querySelector('.admonition-title');
       title.querySelectorAll('.caption-number, .headerlink').forEach(part => part.remove());
@@ -36,7 +34,7 @@ async function read(page, name) {
     if (column >= 0)
       for (const row of document.querySelectorAll('tbody tr'))
         for (const query of text(row.cells[column]).split(', ')) wanted.push({ query, anchor: row.id });
-    return { links: places.length, bare, wanted: wanted.map(entry => ({ ...entry, page: name.replace(/\.html$/, '') })) };
+    return { places, wanted: wanted.map(entry => ({ ...entry, page: name.replace(/\.html$/, '') })) };
   }, name);
 }
 
@@ -112,8 +110,7 @@ await page.goto(base + 'search.html');
 const wanted = [];
 for (const name of pages(html).filter(name => name.startsWith('book/') || name.startsWith('notebooks/'))) {
   const content = await read(page, name);
-  checks += content.links;
-  found.push(...content.bare.map(text => `${name}: no permalink at “${text.slice(0, 60)}”`));
+  for (const { text, linked } of content.places) expect(linked, `${name}: no permalink at “${text.slice(0, 60)}”`);
   wanted.push(...content.wanted);
 }
 expect(wanted.length > 100, `only ${wanted.length} theorems and spoken names were read from the pages`);
@@ -130,6 +127,4 @@ for (const [query, anchor] of TYPED) {
 for (const selector of ['section:has(> h2)', '.proof.theorem', '.exercise', '.solution', 'figure']) await show('notebooks/3-spectrum/causal.html', selector);
 await unfold('book/exercises.html');
 await close();
-found.forEach(text => console.log(text));
-console.log(`search: ${wanted.length} names, ${checks} checks, ${found.length} problems`);
-process.exit(found.length ? 1 : 0);
+finish(`search, of ${wanted.length} names`);
