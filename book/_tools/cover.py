@@ -6,7 +6,7 @@ from pathlib import Path
 
 import nbformat
 
-CHAPTER, FIGURE = "notebooks/3-spectrum/depth.ipynb", "fig-depth-products"
+CHAPTER, FIGURE = "notebooks/spectrum/products.ipynb", "fig-products-norm"
 FILE = "book/_static/cover.svg"
 
 

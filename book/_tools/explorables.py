@@ -134,7 +134,7 @@ def cesaro(state: dict) -> Numbers:
 
 
 def product(state: dict) -> Numbers:
-    """Chapter `depth`: products of attention matrices, and what they forget."""
+    """Chapter `products`: products of attention matrices, and what they forget."""
     n, L, Delta, causal = 16, state["L"], state["Delta"], state["causal"]
     layers = random_attention(state["seed"], L, n, Delta, causal)
     products = [layers[0]]

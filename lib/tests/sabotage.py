@@ -7,7 +7,7 @@
 
 A fault is put into a copy of lib/; nothing here is changed. It is noticed if a test fails: not if the tests cannot run.
 Add one as a line: module, the text that stands there (exactly once), the text that replaces it, and what owns it:
-tests ("test_norm::test_derivatives") or notebooks ("3-spectrum/norm-bounds", run with nbval).
+tests ("test_norm::test_derivatives") or notebooks ("spectrum/norm-bounds", run with nbval).
 """
 
 import argparse
@@ -163,7 +163,7 @@ FAULTS = [
     ("spectral", "sdpa_kernel(FUSED)", "sdpa_kernel([SDPBackend.MATH])", "test_spectral::test_matrix_free_memory_is_linear"),
     ("spectral", "is_causal=causal, scale=scale)", "is_causal=not causal, scale=scale)", "test_spectral::test_fused_attention_proposes"),
     ("spectral", "    if q.dtype in HALF:\n        return Estimate(lower)\n", "", "test_spectral::test_matrix_free_below_float32_is_an_estimate"),
-    ("spectral", "dtype=torch.float64).tril() /", "dtype=torch.float64).triu() /", "3-spectrum/causal"),
+    ("spectral", "dtype=torch.float64).tril() /", "dtype=torch.float64).triu() /", "spectrum/causal"),
     # the command
     ("spectrum", "back = torch.cat(batches).argsort()", "back = torch.cat(batches)", "test_spectrum::test_a_saved_model_is_measured_text_by_text"),
     ("spectrum", "if not A or any(layer is None for layer in A):", "if False:", "test_spectrum::test_a_model_that_hides_its_weights_is_refused"),

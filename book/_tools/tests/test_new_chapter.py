@@ -15,11 +15,11 @@ root: book/index
 parts:
   - caption: Attention
     chapters:
-      - file: book/parts/1-attention
+      - file: book/parts/attention
         title: Overview
   - numbered: true
     chapters:
-      - file: notebooks/1-attention/reach
+      - file: notebooks/attention/reach
   - caption: Back matter
     chapters:
       - file: book/ledger
@@ -32,7 +32,7 @@ parts:
   folder: 6-position
   chapters: [sinusoids, rotary]
 """,
-    "book/parts/1-attention.md": """\
+    "book/parts/attention.md": """\
 # Attention
 
 ```{part}
@@ -53,7 +53,7 @@ def root(tmp_path, monkeypatch):
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
-    path = tmp_path / "notebooks/1-attention/reach.ipynb"
+    path = tmp_path / "notebooks/attention/reach.ipynb"
     path.parent.mkdir(parents=True)
     path.write_text(notebooks.text_of(nbformat.v4.new_notebook()), encoding="utf-8")
     monkeypatch.setattr(data, "BOOK", tmp_path / "book")
@@ -117,8 +117,8 @@ def test_the_page_that_opens_a_part_has_a_line_for_each_chapter(root):
     for name in ("heads", "rotary"):
         new_chapter.create(root, name)
     line = "What this chapter finds, in a sentence."
-    opening = (root / "book/parts/1-attention.md").read_text(encoding="utf-8")
-    assert opening == FILES["book/parts/1-attention.md"].replace("Far.\n", f"Far.\nheads: {line}\n")
+    opening = (root / "book/parts/attention.md").read_text(encoding="utf-8")
+    assert opening == FILES["book/parts/attention.md"].replace("Far.\n", f"Far.\nheads: {line}\n")
     started = (root / "book/parts/6-position.md").read_text(encoding="utf-8")
     assert started.startswith("# Position\n") and started.endswith(f"```{{part}}\nrotary: {line}\n```\n")
 

@@ -9,18 +9,18 @@ import pytest
 import records
 
 ROOT = Path(__file__).resolve().parents[3]
-CHAPTER = "notebooks/3-spectrum/norm-bounds"
+CHAPTER = "notebooks/spectrum/norm-bounds"
 TOC = f"""\
 format: jb-book
 root: book/index
 parts:
   - caption: The spectrum of attention
     chapters:
-      - file: book/parts/3-spectrum
+      - file: book/parts/spectrum
   - numbered: true
     chapters:
       - file: {CHAPTER}
-      - file: notebooks/3-spectrum/causal
+      - file: notebooks/spectrum/causal
 """
 BUILD = """\
 import sys
@@ -66,11 +66,11 @@ def words(html):
 
 @pytest.mark.parametrize(("name", "links"), [
     ("none", []),
-    ("github", ["https://colab.research.google.com/github/an-org/a-repo/blob/main/notebooks/3-spectrum/norm-bounds.ipynb",
+    ("github", ["https://colab.research.google.com/github/an-org/a-repo/blob/main/notebooks/spectrum/norm-bounds.ipynb",
                 "https://github.com/an-org/a-repo",
-                "https://github.com/an-org/a-repo/issues/new?title=Error%20in%20notebooks/3-spectrum/norm-bounds%3A%20"]),
+                "https://github.com/an-org/a-repo/issues/new?title=Error%20in%20notebooks/spectrum/norm-bounds%3A%20"]),
     ("elsewhere", ["https://forge.example/an-org/a-repo",
-                   "https://forge.example/an-org/a-repo/issues/new?title=Error%20in%20notebooks/3-spectrum/norm-bounds%3A%20"]),
+                   "https://forge.example/an-org/a-repo/issues/new?title=Error%20in%20notebooks/spectrum/norm-bounds%3A%20"]),
 ])
 def test_links_to_colab_and_the_repository_need_a_public_address(build, name, links):
     root, _ = build(name)
@@ -82,7 +82,7 @@ def test_links_to_colab_and_the_repository_need_a_public_address(build, name, li
 
 @pytest.mark.parametrize(("name", "address"), [
     ("none", ""),
-    ("github", " https://github.com/an-org/a-repo/blob/main/notebooks/3-spectrum/norm-bounds.ipynb"),
+    ("github", " https://github.com/an-org/a-repo/blob/main/notebooks/spectrum/norm-bounds.ipynb"),
     ("elsewhere", " https://forge.example/an-org/a-repo"),
 ])
 def test_a_chapter_is_cited_with_its_title_and_address(build, name, address):
@@ -118,7 +118,7 @@ def test_the_page_of_a_part_counts_its_claims_and_misses_no_result(build):
     root, said = build("none")
     book = records.read_book(root)
     counts = book.counts(book.claims_of(*book.parts[2].chapters))
-    html = page(root, "book/parts/3-spectrum")
+    html = page(root, "book/parts/spectrum")
     part = "../ledger.html?part=the-spectrum-of-attention"
     for kind, text in [("true", "true"), ("true-if", "true if …"), ("not-yet-examined", "not yet examined")]:
         link = re.search(rf'href="{re.escape(part)}&amp;verdict={kind}">(.*?)</a>', html)[1]

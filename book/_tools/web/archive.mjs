@@ -10,7 +10,7 @@ import { openBook, tally } from './modules.mjs';
 
 const [packages, html] = process.argv.slice(2);
 const NAME = 'deep-dive-into-the-transformer';
-const READ = ['index.html', 'book/ledger.html', 'notebooks/3-spectrum/norm-bounds.html', 'notebooks/4-rank-collapse/paths.html'];
+const READ = ['index.html', 'book/ledger.html', 'notebooks/spectrum/norm-bounds.html', 'notebooks/rank-collapse/paths.html'];
 const { found, expect, finish } = tally();
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'archive-'));

@@ -95,10 +95,10 @@ async function fromFolder(name) {
 }
 
 for (const [start, theme] of [[base, 'light'], [FOLDER, 'dark']]) {
-  await cite(start, theme, 'notebooks/3-spectrum/causal.html', 'What does it cost to look back only?', '@incollection{deep-dive-transformer-causal,');
+  await cite(start, theme, 'notebooks/spectrum/causal.html', 'What does it cost to look back only?', '@incollection{deep-dive-transformer-causal,');
   await cite(start, theme, 'book/index.html', 'Deep Dive into the Transformer', '@misc{deep-dive-transformer,');
 }
-await plain('notebooks/3-spectrum/causal.html');
+await plain('notebooks/spectrum/causal.html');
 await above(chapters[0]);
 chapters.forEach(linked);
 await fromFolder(chapters[0]);

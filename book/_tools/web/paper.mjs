@@ -4,7 +4,7 @@
 import { openBook, tally } from './modules.mjs';
 
 const [packages, html] = process.argv.slice(2);
-const PAGES = ['notebooks/1-attention/softmax.html', 'notebooks/3-spectrum/causal.html', 'notebooks/3-spectrum/logit-span.html', 'book/ledger.html'];
+const PAGES = ['notebooks/attention/softmax.html', 'notebooks/spectrum/causal.html', 'notebooks/spectrum/logit-span.html', 'book/ledger.html'];
 const COLUMN = 642;   // A4 less the margins of print.css, in pixels of 1/96 inch
 const { expect, finish } = tally();
 

@@ -118,13 +118,13 @@ const answers = await ask(page, wanted.map(entry => entry.query));
 wanted.forEach(({ query, page, anchor }, k) =>
   expect(answers[k].includes(`${page}#${anchor}`), `“${query}” does not find ${page}#${anchor} among the first ${FIRST} results`));
 const [equals] = await ask(page, ['why divide by sqrt d']);
-expect(equals.at(-1) === 'notebooks/1-attention/scaling', 'of chapters that weigh the same, the one with the words in its title does not come first');
+expect(equals.at(-1) === 'notebooks/attention/scaling', 'of chapters that weigh the same, the one with the words in its title does not come first');
 await page.close();
 for (const [query, anchor] of TYPED) {
   await type(base, query, anchor, 'over http');
   await type(folder, query, anchor, 'from a folder');
 }
-for (const selector of ['section:has(> h2)', '.proof.theorem', '.exercise', '.solution', 'figure']) await show('notebooks/3-spectrum/causal.html', selector);
+for (const selector of ['section:has(> h2)', '.proof.theorem', '.exercise', '.solution', 'figure']) await show('notebooks/spectrum/causal.html', selector);
 await unfold('book/exercises.html');
 await close();
 finish(`search, of ${wanted.length} names`);
