@@ -6,6 +6,7 @@
 A theorem here is whatever sphinx-proof numbers: also a lemma, a definition and so on. A checker is a function
 `check_…`; a chapter has one for each exercise, in the same order.
 """
+
 from __future__ import annotations
 
 import re
@@ -22,10 +23,10 @@ from ledgerext import LedgerDirective, link
 
 logger = logging.getLogger(__name__)
 
-LEAST = 2   # exercises in a chapter
+LEAST = 2  # exercises in a chapter
 CHECKER = re.compile(r"^def (check_\w+)\(", re.MULTILINE)
-NO_LABEL = re.compile(r"[a-z]+-\d+|.*/.*")   # what sphinx-proof and sphinx-exercise make up
-SHARED_IDS = {"proof", "proof-content", "exercise-content", "solution-content"}   # they give these to every block alike
+NO_LABEL = re.compile(r"[a-z]+-\d+|.*/.*")  # what sphinx-proof and sphinx-exercise make up
+SHARED_IDS = {"proof", "proof-content", "exercise-content", "solution-content"}  # they give these to every block alike
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def problems(contents: Contents) -> list[str]:
 
 # --- reading a page ---------------------------------------------------------------------------------------------------
 
+
 def kind_of(node: nodes.Element) -> str:
     """theorem, lemma, …; exercise, solution; or nothing."""
     return node.get("realtype") or (node["type"] if node.get("type") in ("exercise", "solution") else "")
@@ -88,15 +90,17 @@ def block_of(node: nodes.Element) -> Block:
     kind, title = kind_of(node), node.children[0]
     if kind == "exercise":
         return Block(kind, node["label"], "".join(child.astext() for child in title.children[1:]))
-    return Block(kind, node["label"], title.astext().strip()[1:-1])   # it stands in brackets
+    return Block(kind, node["label"], title.astext().strip()[1:-1])  # it stands in brackets
 
 
 def read_contents(doctree: nodes.document) -> Contents:
     found = list(find(doctree))
     code = [cell.astext() for cell in doctree.findall(nodes.container) if cell.get("nb_element") == "cell_code"]
-    return Contents(blocks=tuple(block_of(node) for node in found if kind_of(node) != "solution"),
-                    solved=tuple(node["target_label"] for node in found if kind_of(node) == "solution"),
-                    checkers=tuple(name for text in code for name in CHECKER.findall(text)))
+    return Contents(
+        blocks=tuple(block_of(node) for node in found if kind_of(node) != "solution"),
+        solved=tuple(node["target_label"] for node in found if kind_of(node) == "solution"),
+        checkers=tuple(name for text in code for name in CHECKER.findall(text)),
+    )
 
 
 def solution_of(label: str) -> str:
@@ -125,6 +129,7 @@ def read_page(app: Sphinx, doctree: nodes.document) -> None:
 
 # --- titles with permalinks -------------------------------------------------------------------------------------------
 
+
 class linked_title(nodes.TextElement):
     """The title of a block, with a permalink. It is no `title`, so Sphinx's search does not list it among the headings:
     it is found by its name (`searchext`)."""
@@ -144,11 +149,12 @@ def link_titles(app: Sphinx, doctree: nodes.document, page: str) -> None:
         title = block.children[0]
         block.replace(title, linked_title("", "", *title.children, **title.attributes))
     for node in doctree.findall(nodes.Element):
-        if not SHARED_IDS.isdisjoint(node.get("ids", ())):   # an anchor stands once on a page
+        if not SHARED_IDS.isdisjoint(node.get("ids", ())):  # an anchor stands once on a page
             node["ids"] = []
 
 
 # --- the pages that list them -----------------------------------------------------------------------------------------
+
 
 class tally(nodes.General, nodes.Element):
     """Holds the place of a count: how many theorems or exercises (`noun`) stand in how many of these `pages`."""
@@ -191,11 +197,11 @@ class ExerciseList(BlockList):
 class FillLists(SphinxPostTransform):
     """Put the blocks of the chapters where a list wants them."""
 
-    default_priority = 1   # before anything resolves the references in what is copied
+    default_priority = 1  # before anything resolves the references in what is copied
 
     def run(self, **options) -> None:
         if any(self.document.findall(listing)):
-            self.env.get_domain("math").data["has_equations"][self.env.docname] = True   # or MathJax is not loaded
+            self.env.get_domain("math").data["has_equations"][self.env.docname] = True  # or MathJax is not loaded
         for place in list(self.document.findall(tally)):
             counts = [len(getattr(self.env.book_blocks[page], place["noun"])) for page in place["pages"]]
             text = f"{sum(counts)} {place['noun']} in {sum(map(bool, counts))} chapters"
@@ -255,7 +261,7 @@ def start(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")   # its records name the chapters
+    app.setup_extension("ledgerext")  # its records name the chapters
     visitors = (visit_linked_title, depart_linked_title)
     app.add_node(linked_title, html=visitors, singlehtml=visitors)
     app.add_directive("theorem-list", TheoremList)

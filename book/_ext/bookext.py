@@ -1,4 +1,5 @@
 """The book's theme: maths without another host, and links to the public address where there is one."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -10,7 +11,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-MATHJAX = "tex-svg-full.js"   # needs no fonts and loads nothing further
+MATHJAX = "tex-svg-full.js"  # needs no fonts and loads nothing further
 PUNCTUATION = (".", ",", ";", ":", "!", "?", ")", "’", "”")
 
 
@@ -25,8 +26,8 @@ def set_theme_options(app: Sphinx, config: Config) -> None:
     for button in ("repository", "issues", "edit_page", "download", "fullscreen"):
         options[f"use_{button}_button"] = False
     options["launch_buttons"] = {}
-    options["navbar_persistent"] = []   # the theme would show a second search button
-    options["enable_search_shortcuts"] = False   # they keep Escape from closing what a button opened
+    options["navbar_persistent"] = []  # the theme would show a second search button
+    options["enable_search_shortcuts"] = False  # they keep Escape from closing what a button opened
     options["article_header_end"] = ["page-tools.html", "article-header-buttons.html"]
     options["article_footer_items"] = ["cite.html", *(["report-error.html"] if config.public_address else [])]
     config.html_theme_options = options
@@ -43,7 +44,7 @@ def keep_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
     for formula in list(doctree.findall(nodes.math)):
         after = formula.next_node(descend=False, siblings=True)
         if isinstance(after, nodes.Text) and after[:1] in PUNCTUATION:
-            place = next(k for k, node in enumerate(after.parent) if node is after)   # equal texts may stand before it
+            place = next(k for k, node in enumerate(after.parent) if node is after)  # equal texts may stand before it
             after.parent[place] = nodes.Text(after[1:])
             together = nodes.inline(classes=["unbroken"])
             formula.parent.replace(formula, together)
@@ -59,7 +60,7 @@ def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict:
-    if "comments_config" not in app.config.values:   # Jupyter Book sets it for sphinx_comments, which is not loaded
+    if "comments_config" not in app.config.values:  # Jupyter Book sets it for sphinx_comments, which is not loaded
         app.add_config_value("comments_config", {}, "html")
     app.add_config_value("public_address", "", "html")
     app.add_config_value("public_branch", "main", "html")

@@ -1,4 +1,5 @@
 """The buttons above every page: a chapter's notebook, the notebook on Colab, and how to cite. None needs a script."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -27,8 +28,12 @@ def add_buttons(app: Sphinx, pagename: str, templatename: str, context: dict, do
         key += f"-{chapter.name}"
         notebook = f"_sources/{context['sourcename']}"
         colab = address.replace(GITHUB, COLAB) if address.startswith(GITHUB) else ""
-    context |= {"notebook": notebook, "colab": colab,
-                "citation_text": cited.text(), "citation_bibtex": cited.bibtex(key)}
+    context |= {
+        "notebook": notebook,
+        "colab": colab,
+        "citation_text": cited.text(),
+        "citation_bibtex": cited.bibtex(key),
+    }
 
 
 def address_of(app: Sphinx, page: str) -> str:
@@ -38,8 +43,8 @@ def address_of(app: Sphinx, page: str) -> str:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension("bookext")     # keeps the public address
-    app.setup_extension("ledgerext")   # its records name the chapters
+    app.setup_extension("bookext")  # keeps the public address
+    app.setup_extension("ledgerext")  # its records name the chapters
     app.connect("builder-inited", read_citation)
     app.connect("html-page-context", add_buttons)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

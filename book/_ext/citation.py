@@ -1,4 +1,5 @@
 """How the book is to be cited, from CITATION.cff: as a line of text and as an entry of BibTeX."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -5,6 +5,7 @@
 `book/explorables.yml` says which. Only pages with such a figure load the scripts. In print, and in another format than
 HTML pages, there is the figure alone.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from ledgerext import LedgerDirective, link
 
 logger = logging.getLogger(__name__)
 LIST = "book/explorables.yml"
-SHARED = ("numbers", "axes", "box")   # scripts, each of which builds on those before it
+SHARED = ("numbers", "axes", "box")  # scripts, each of which builds on those before it
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,10 @@ def add_box(app: Sphinx, doctree: nodes.document, page: str) -> None:
             if figure is None:
                 logger.warning("%s: %s has no figure %s", LIST, page, one.figure, type="explorables")
                 continue
-            box = (f'<div class="explorable" id="move-{one.figure}" data-explorable="{one.name}"'
-                   f' data-title="{escape(one.title)}"></div>')
+            box = (
+                f'<div class="explorable" id="move-{one.figure}" data-explorable="{one.name}"'
+                f' data-title="{escape(one.title)}"></div>'
+            )
             figure.parent.insert(figure.parent.index(figure) + 1, nodes.raw("", box, format="html"))
 
 
@@ -84,7 +87,7 @@ class Explorables(LedgerDirective):
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")   # reads the chapters
+    app.setup_extension("ledgerext")  # reads the chapters
     app.add_directive("explorables", Explorables)
     app.connect("builder-inited", load)
     app.connect("doctree-resolved", add_box)

@@ -6,6 +6,7 @@
 What the index of systems (`systemsext`) and the map of the parts (`partsext`) share with it stands here too: tables,
 whose rows can be filtered, and counts.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,8 +70,15 @@ def sentence(counts: dict[str, int], part: str = "") -> nodes.paragraph:
     return line if line.children else nodes.paragraph("", "no claims", classes=["muted"])
 
 
-def table(titles: Sequence[str | nodes.Node], rows: Iterable[Sequence[Sequence[nodes.Node]]], widths: Sequence[int],
-          label: str, ids: Sequence[str] = (), classes: Sequence[Sequence[str]] = (), kind: str = "") -> scroll_region:
+def table(
+    titles: Sequence[str | nodes.Node],
+    rows: Iterable[Sequence[Sequence[nodes.Node]]],
+    widths: Sequence[int],
+    label: str,
+    ids: Sequence[str] = (),
+    classes: Sequence[Sequence[str]] = (),
+    kind: str = "",
+) -> scroll_region:
     """A table in a region that scrolls; a cell is a list of block nodes.
 
     `ids` are the anchors of the rows and `classes` their classes, `kind` is a class of the table: where it is
@@ -79,8 +87,10 @@ def table(titles: Sequence[str | nodes.Node], rows: Iterable[Sequence[Sequence[n
     group = nodes.tgroup(cols=len(titles))
     group += [nodes.colspec(colwidth=width) for width in widths]
     head = nodes.row()
-    head += [nodes.entry("", nodes.paragraph("", "", nodes.Text(title) if isinstance(title, str) else title))
-             for title in titles]
+    head += [
+        nodes.entry("", nodes.paragraph("", "", nodes.Text(title) if isinstance(title, str) else title))
+        for title in titles
+    ]
     group += nodes.thead("", head)
     body = nodes.tbody()
     for number, cells in enumerate(rows):
@@ -102,8 +112,10 @@ def controls(noun: str, choices: Mapping[str, Mapping[str, str]]) -> nodes.raw:
 
     It is hidden until that script runs, for without it the form could do nothing.
     """
-    html = [f'<form class="filters" aria-label="Filter the {noun}" data-noun="{noun}" hidden>',
-            '<label>Search <input type="search" name="words" autocomplete="off" spellcheck="false"></label>']
+    html = [
+        f'<form class="filters" aria-label="Filter the {noun}" data-noun="{noun}" hidden>',
+        '<label>Search <input type="search" name="words" autocomplete="off" spellcheck="false"></label>',
+    ]
     for name, values in choices.items():
         html.append(f'<label>{name.capitalize()} <select name="{name}"><option value="">any</option>')
         html += [f'<option value="{nodes.make_id(value)}">{escape(words)}</option>' for value, words in values.items()]
@@ -182,9 +194,15 @@ class LedgerTable(LedgerDirective):
         section += nodes.paragraph("", "", link([nodes.Text("Read the chapter")], chapter.page))
         section += sentence(book.counts(book.claims_of(chapter.name)))
         rows = [self.row(claim, book.records[claim.id], book) for claim in claims]
-        section += table(("Claim", "Verdict", "What holds, and on what evidence"), rows, (30, 16, 54),
-                         f"Claims settled in the chapter {chapter.title}", [f"claim-{claim.id}" for claim in claims],
-                         [self.facets(claim, book) for claim in claims], "filtered")
+        section += table(
+            ("Claim", "Verdict", "What holds, and on what evidence"),
+            rows,
+            (30, 16, 54),
+            f"Claims settled in the chapter {chapter.title}",
+            [f"claim-{claim.id}" for claim in claims],
+            [self.facets(claim, book) for claim in claims],
+            "filtered",
+        )
         return section
 
     def row(self, claim: Claim, record: Record, book: Book) -> tuple[list[nodes.Node], ...]:
@@ -202,8 +220,14 @@ class LedgerTable(LedgerDirective):
         return self.claim(claim), [verdict], [*holds, evidence]
 
     def claim(self, claim: Claim) -> list[nodes.Node]:
-        origin = nodes.paragraph("", "", nodes.literal("", claim.id), nodes.Text(f" {claim.source}, "),
-                                 *self.inline(claim.place), classes=["claim-origin"])
+        origin = nodes.paragraph(
+            "",
+            "",
+            nodes.literal("", claim.id),
+            nodes.Text(f" {claim.source}, "),
+            *self.inline(claim.place),
+            classes=["claim-origin"],
+        )
         return [origin, *self.markdown(claim.claim)]
 
     def waiting(self, claims: list[Claim], book: Book) -> nodes.section:
@@ -211,9 +235,15 @@ class LedgerTable(LedgerDirective):
         section += nodes.title("", "Not yet examined")
         section += nodes.paragraph("", f"{len(claims)} claims wait for chapters that are not yet written.")
         rows = [(self.claim(claim), [nodes.paragraph("", claim.chapter)]) for claim in claims]
-        section += table(("Claim", "Chapter to come"), rows, (80, 20), "Claims not yet examined",
-                         [f"claim-{claim.id}" for claim in claims], [self.facets(claim, book) for claim in claims],
-                         "filtered")
+        section += table(
+            ("Claim", "Chapter to come"),
+            rows,
+            (80, 20),
+            "Claims not yet examined",
+            [f"claim-{claim.id}" for claim in claims],
+            [self.facets(claim, book) for claim in claims],
+            "filtered",
+        )
         return section
 
 
@@ -245,7 +275,7 @@ def resolve_links(app: Sphinx, doctree: nodes.document, page: str) -> None:
         if "book_target" in reference:
             target, rest = reference["book_target"]
             if rest.startswith("#cell-") and rest not in app.env.book_anchors.get(target, ()):
-                rest = ""   # the cell is not shown
+                rest = ""  # the cell is not shown
             reference["refuri"] = app.builder.get_relative_uri(page, target) + rest
 
 

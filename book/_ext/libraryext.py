@@ -1,7 +1,8 @@
 """The library's page, from its docstrings; and at each chapter's end, links to what the chapter uses of it.
 
-    {library}   under it, on lines of their own, the modules of `lib/smalltorch` to show, in this order
+{library}   under it, on lines of their own, the modules of `lib/smalltorch` to show, in this order
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -16,7 +17,7 @@ import reference
 from reference import PACKAGE, Entry, Module
 
 FOLDER = f"lib/{PACKAGE}"
-MOST = 5   # chapters that are listed by name
+MOST = 5  # chapters that are listed by name
 
 
 class Library(SphinxDirective):
@@ -71,12 +72,18 @@ def read_library(app: Sphinx) -> None:
     """Read the library, and what the chapters and the library's own modules use of it."""
     root, env = Path(app.srcdir), app.env
     env.book_library = reference.read_library(root / FOLDER)
-    env.book_library_uses = {name: reference.uses((root / FOLDER / f"{name}.py").read_text(encoding="utf-8"))
-                             for name in env.book_library}
-    env.book_uses = {chapter.page: reference.uses(reference.code_of(root / f"{chapter.page}.ipynb"))
-                     for chapter in env.book_records.chapters.values()}
-    full = [(entry.name, f"{PACKAGE}.{module.name}.{entry.name}")
-            for module in env.book_library.values() for entry in module.entries]
+    env.book_library_uses = {
+        name: reference.uses((root / FOLDER / f"{name}.py").read_text(encoding="utf-8")) for name in env.book_library
+    }
+    env.book_uses = {
+        chapter.page: reference.uses(reference.code_of(root / f"{chapter.page}.ipynb"))
+        for chapter in env.book_records.chapters.values()
+    }
+    full = [
+        (entry.name, f"{PACKAGE}.{module.name}.{entry.name}")
+        for module in env.book_library.values()
+        for entry in module.entries
+    ]
     short = [name for name, _ in full]
     env.book_names = {name: target for name, target in full if short.count(name) == 1}
 
@@ -91,14 +98,22 @@ def link_library(app: Sphinx, doctree: nodes.document) -> None:
         names = [entry.name for entry in module.entries if f"{module.name}.{entry.name}" in app.env.book_uses[page]]
         for before, name in zip([f" · {module.name}: ", *[", "] * len(names)], names, strict=False):
             line += nodes.Text(before)
-            line += addnodes.pending_xref("", nodes.literal("", name), refdomain="py", reftype="obj", refexplicit=True,
-                                          reftarget=f"{PACKAGE}.{module.name}.{name}", refdoc=page, refwarn=True)
+            line += addnodes.pending_xref(
+                "",
+                nodes.literal("", name),
+                refdomain="py",
+                reftype="obj",
+                refexplicit=True,
+                reftarget=f"{PACKAGE}.{module.name}.{name}",
+                refdoc=page,
+                refwarn=True,
+            )
     last = [node for node in doctree.children[-1].children if isinstance(node, nodes.section)]
     (last[-1] if last else doctree.children[-1]).append(line)
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")   # its records name the chapters
+    app.setup_extension("ledgerext")  # its records name the chapters
     app.add_directive("library", Library)
     app.connect("builder-inited", read_library)
     app.connect("doctree-read", link_library)

@@ -1,9 +1,10 @@
 """The parts of the book: directives for the map of all parts and for the page that opens each.
 
-    {book-map}   every part with its chapters, how many claims got which verdict there, and how long each runs
-    {part}       on the page book/parts/<folder>: its chapters, each with its result in a sentence; under it, on a line
-                 for each chapter,   name: what it found
+{book-map}   every part with its chapters, how many claims got which verdict there, and how long each runs
+{part}       on the page book/parts/<folder>: its chapters, each with its result in a sentence; under it, on a line
+             for each chapter,   name: what it found
 """
+
 from __future__ import annotations
 
 import re
@@ -50,8 +51,10 @@ class BookMap(LedgerDirective):
 
     def row(self, title: list[nodes.Node], chapters: Iterable[str], time: str) -> list[list[nodes.Node]]:
         counts = self.book.counts(self.book.claims_of(*chapters))
-        numbers = [[nodes.paragraph("", "", mark(kind, nodes.Text(str(counts[kind]))))] if counts[kind] else []
-                   for kind in VERDICTS]
+        numbers = [
+            [nodes.paragraph("", "", mark(kind, nodes.Text(str(counts[kind]))))] if counts[kind] else []
+            for kind in VERDICTS
+        ]
         return [[nodes.paragraph("", "", *title)], *numbers, [nodes.paragraph("", time)]]
 
     def sign(self, kind: str) -> nodes.inline:
@@ -73,8 +76,12 @@ class PartOverview(LedgerDirective):
         chapters = book.written(part)
         results = dict(RESULT.findall("\n".join(self.content)))
         for name in sorted(results.keys() ^ {chapter.name for chapter in chapters}):
-            logger.warning("there must be one result, “name: what it found”, for each chapter of the part: %s", name,
-                           type="parts", location=self.get_location())
+            logger.warning(
+                "there must be one result, “name: what it found”, for each chapter of the part: %s",
+                name,
+                type="parts",
+                location=self.get_location(),
+            )
         entries = nodes.definition_list(classes=["chapters"])
         for chapter in chapters:
             title = nodes.term("", "", link(self.inline(chapter.title), chapter.page))
@@ -92,13 +99,16 @@ class PartOverview(LedgerDirective):
 
     def state_of(self, chapter: Chapter) -> nodes.paragraph:
         line = sentence(self.book.counts(self.book.claims_of(chapter.name)))
-        line += [nodes.Text(" · "), link([nodes.Text("in the ledger")], "book/ledger", f"#chapter-{chapter.name}"),
-                 nodes.Text(f" · runs in {seconds([chapter])}")]
+        line += [
+            nodes.Text(" · "),
+            link([nodes.Text("in the ledger")], "book/ledger", f"#chapter-{chapter.name}"),
+            nodes.Text(f" · runs in {seconds([chapter])}"),
+        ]
         return line
 
     def systems_of(self, chapter: Chapter) -> list[nodes.paragraph]:
         line = nodes.paragraph("", "Systems: ", classes=["muted"])
-        own = [(system, dict(reversed(system.places))) for system in self.systems]   # the first place in each chapter
+        own = [(system, dict(reversed(system.places))) for system in self.systems]  # the first place in each chapter
         places = [(system.name, anchors[chapter.name]) for system, anchors in own if chapter.name in anchors]
         for number, (name, anchor) in enumerate(places):
             line += [nodes.Text(" · " if number else ""), link(self.inline(name), chapter.page, f"#{anchor}")]
@@ -106,7 +116,7 @@ class PartOverview(LedgerDirective):
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")   # reads what is shown here
+    app.setup_extension("ledgerext")  # reads what is shown here
     app.add_directive("book-map", BookMap)
     app.add_directive("part", PartOverview)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

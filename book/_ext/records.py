@@ -4,6 +4,7 @@ A claim is a row of `book/claims.csv`. A record is what an executed check says o
 a notebook. This module reads both, counts them and lists what is wrong with them. It knows nothing of Sphinx: the
 ledger page, `make test` and the report on a failed notebook all use it.
 """
+
 from __future__ import annotations
 
 import csv
@@ -169,8 +170,15 @@ def read_chapter(path: Path, page: str) -> Chapter:
 
 def _record(entry: dict, cell: int) -> Record:
     evidence = tuple((item["kind"], item["text"]) for item in entry["evidence"])
-    return Record(entry["claim"], entry["chapter"], entry["verdict"], entry["statement"], entry.get("assumptions", ""),
-                  evidence, cell)
+    return Record(
+        entry["claim"],
+        entry["chapter"],
+        entry["verdict"],
+        entry["statement"],
+        entry.get("assumptions", ""),
+        evidence,
+        cell,
+    )
 
 
 def _closing(entry: dict, cell: int) -> Closing:
@@ -206,8 +214,7 @@ def stray_notebooks(root: Path) -> list[str]:
     """Notebooks that no reader would find, since _toc.yml does not list them."""
     listed = {f"{page}.ipynb" for page in toc_pages(root)}
     on_disk = {path.relative_to(root).as_posix() for path in (root / "notebooks").glob("**/[!.]*.ipynb")}
-    return [f"{path}: not listed in _toc.yml" for path in sorted(on_disk - listed)
-            if ".ipynb_checkpoints" not in path]
+    return [f"{path}: not listed in _toc.yml" for path in sorted(on_disk - listed) if ".ipynb_checkpoints" not in path]
 
 
 def _claim_problems(book: Book) -> list[str]:
@@ -286,6 +293,8 @@ def _disagreements(book: Book) -> list[str]:
             for name in ("verdict", "statement"):
                 ours, theirs = getattr(record, name), getattr(other, name)
                 if ours != theirs:
-                    found.append(f"{record.claim}: the {name} is {theirs!r} in {other.chapter} (cell {other.cell}) "
-                                 f"but {ours!r} in {record.chapter} (cell {record.cell})")
+                    found.append(
+                        f"{record.claim}: the {name} is {theirs!r} in {other.chapter} (cell {other.cell}) "
+                        f"but {ours!r} in {record.chapter} (cell {record.cell})"
+                    )
     return found

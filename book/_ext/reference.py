@@ -2,6 +2,7 @@
 
 It knows nothing of Sphinx; `libraryext` shows what it reads.
 """
+
 from __future__ import annotations
 
 import ast
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PACKAGE = "smalltorch"
-CHAPTER = re.compile(r"\b([Cc]hapter) `([\w-]+)`")   # in a docstring: the chapter that derives what it documents
+CHAPTER = re.compile(r"\b([Cc]hapter) `([\w-]+)`")  # in a docstring: the chapter that derives what it documents
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ def markdown(doc: str, names: Mapping[str, str], chapters: Mapping[str, str]) ->
         names: full names by the short ones.
         chapters: addresses by the chapters' names.
     """
+
     def mention(found: re.Match) -> str:
         return f"{found[1]} “[]({chapters[found[2]]})”" if found[2] in chapters else found[0]
 
@@ -110,7 +112,7 @@ def markdown(doc: str, names: Mapping[str, str], chapters: Mapping[str, str]) ->
 
     blocks = []
     for block in re.split(r"\n\s*\n", doc):
-        if not block.startswith("    "):   # code stays as it is
+        if not block.startswith("    "):  # code stays as it is
             block = re.sub(r"(?<!`)`(\w+)`(?!`)", name, CHAPTER.sub(mention, _block(block)))
         blocks.append(block)
     return "\n\n".join(blocks)

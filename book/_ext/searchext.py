@@ -3,6 +3,7 @@
 Sphinx's search lists the objects of domains by name, before the pages in which words occur. This domain offers the
 book's, and scorer.js puts first what is called as it was typed.
 """
+
 from __future__ import annotations
 
 import re
@@ -21,7 +22,7 @@ from blocksext import number
 logger = logging.getLogger(__name__)
 
 NOTATION = "book/notation"
-SPOKEN = "spoken"   # the title of the column that says how a symbol is read aloud
+SPOKEN = "spoken"  # the title of the column that says how a symbol is read aloud
 FIRST, THEN = 0, 1  # Sphinx's priorities: before what has the words in a heading, and after it
 
 
@@ -75,7 +76,7 @@ class BookDomain(Domain):
         chapters = self.env.book_records.chapters
         for system in self.env.book_systems:
             places = [(chapters[name].page, anchor) for name, anchor in system.places if name in chapters]
-            if places and "$" not in system.name:   # a formula, which nobody types
+            if places and "$" not in system.name:  # a formula, which nobody types
                 yield from self.spellings(system.name, "system", *places[0], THEN)
         for anchor, names in self.env.book_symbols.items():
             for name in names:
@@ -96,7 +97,7 @@ def set_scorer(app: Sphinx, config: Config) -> None:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension("blocksext")   # has the theorems and exercises
+    app.setup_extension("blocksext")  # has the theorems and exercises
     app.add_domain(BookDomain)
     app.connect("config-inited", set_scorer)
     app.connect("builder-inited", start)

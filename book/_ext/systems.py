@@ -4,6 +4,7 @@ A system is a row of `book/systems.csv`. Its `kind` says by the letters of KINDS
 lists chapters: `attention#masks` for a section that exists, by the anchor of its heading; a bare `sinusoids` for a
 chapter to come.
 """
+
 from __future__ import annotations
 
 import csv
@@ -52,9 +53,18 @@ class System:
 
 def read_systems(path: Path) -> tuple[System, ...]:
     with path.open(encoding="utf-8", newline="") as file:
-        return tuple(System(int(row["number"]), row["source"], row["section"], row["name"], row["what"],
-                            tuple(row["kind"].split()), tuple(row["where"].split()))
-                     for row in csv.DictReader(file, strict=True))
+        return tuple(
+            System(
+                int(row["number"]),
+                row["source"],
+                row["section"],
+                row["name"],
+                row["what"],
+                tuple(row["kind"].split()),
+                tuple(row["where"].split()),
+            )
+            for row in csv.DictReader(file, strict=True)
+        )
 
 
 def problems(systems: tuple[System, ...], book: Book) -> list[str]:

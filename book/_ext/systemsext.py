@@ -1,7 +1,8 @@
 """The index of systems: a directive that shows what `systems` reads, and the failure of a build with a wrong index.
 
-    {systems-table}   every system with its kind and the places where it works
+{systems-table}   every system with its kind and the places where it works
 """
+
 from __future__ import annotations
 
 from docutils import nodes
@@ -19,19 +20,31 @@ logger = logging.getLogger(__name__)
 class SystemsTable(LedgerDirective):
     def run(self) -> list[nodes.Node]:
         book, rows = self.book, self.systems
-        counts = [f"{sum(system.state == state for system in rows)} {words}"
-                  for state, words in zip(STATES, ("work in this book", "are planned", "are named only"), strict=True)]
+        counts = [
+            f"{sum(system.state == state for system in rows)} {words}"
+            for state, words in zip(STATES, ("work in this book", "are planned", "are named only"), strict=True)
+        ]
         states = {state: state for state in STATES}
         form = controls("systems", {"kind": KINDS, "part": part_choices(book), "state": states})
-        return [nodes.paragraph("", f"Of {len(rows)} systems, {counts[0]}, {counts[1]} and {counts[2]}."), form,
-                table(("System", "Kind", "Where"), [self.row(system, book) for system in rows], (54, 16, 30), "Systems",
-                      [f"system-{system.number}" for system in rows], [self.facets(system, book) for system in rows],
-                      "filtered")]
+        return [
+            nodes.paragraph("", f"Of {len(rows)} systems, {counts[0]}, {counts[1]} and {counts[2]}."),
+            form,
+            table(
+                ("System", "Kind", "Where"),
+                [self.row(system, book) for system in rows],
+                (54, 16, 30),
+                "Systems",
+                [f"system-{system.number}" for system in rows],
+                [self.facets(system, book) for system in rows],
+                "filtered",
+            ),
+        ]
 
     def row(self, system: System, book: Book) -> tuple[list[nodes.Node], ...]:
         origin = nodes.paragraph("", f"{system.number} · {system.source}, {system.section}", classes=["claim-origin"])
-        name = nodes.paragraph("", "", nodes.strong("", "", *self.inline(system.name)), nodes.Text(": "),
-                               *self.inline(system.what))
+        name = nodes.paragraph(
+            "", "", nodes.strong("", "", *self.inline(system.name)), nodes.Text(": "), *self.inline(system.what)
+        )
         kind = nodes.paragraph("", ", ".join(KINDS[letter] for letter in system.kinds))
         where = [nodes.paragraph("", system.state)] if system.state == "named only" else []
         for chapter, anchor in system.places:
@@ -43,8 +56,11 @@ class SystemsTable(LedgerDirective):
 
     def facets(self, system: System, book: Book) -> list[str]:
         parts = [part.title for part in book.parts if set(part.chapters) & set(system.chapters)]
-        return [*(facet("kind", letter) for letter in system.kinds), *(facet("part", title) for title in parts),
-                facet("state", system.state)]
+        return [
+            *(facet("kind", letter) for letter in system.kinds),
+            *(facet("part", title) for title in parts),
+            facet("state", system.state),
+        ]
 
 
 def report_problems(app: Sphinx) -> None:
@@ -53,7 +69,7 @@ def report_problems(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")   # reads what is shown here
+    app.setup_extension("ledgerext")  # reads what is shown here
     app.add_directive("systems-table", SystemsTable)
     app.connect("builder-inited", report_problems)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,7 +1,8 @@
 """Links to the book as a PDF and as an archive, where these files were made (`make takeaway`).
 
-    {takeaway}   a list of the files that stand in the folder of the HTML book; where there is none, nothing
+{takeaway}   a list of the files that stand in the folder of the HTML book; where there is none, nothing
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,8 +13,10 @@ from sphinx.util.docutils import SphinxDirective
 
 NAME = "deep-dive-into-the-transformer"
 PDF, ARCHIVE = f"{NAME}.pdf", f"{NAME}.zip"
-WORDS = {PDF: "The whole book as a PDF",
-         ARCHIVE: "These pages to read offline, as an archive: unpack it and open index.html"}
+WORDS = {
+    PDF: "The whole book as a PDF",
+    ARCHIVE: "These pages to read offline, as an archive: unpack it and open index.html",
+}
 
 
 class takeaway(nodes.General, nodes.Element):
@@ -32,8 +35,12 @@ def megabytes(file: Path) -> str:
 def visit_takeaway(self, node: takeaway) -> None:
     folder = Path(self.builder.outdir)
     root = "../" * self.builder.current_docname.count("/")
-    links = [f'<li><a class="reference download" href="{root}{name}">{words}</a> ({name.rpartition(".")[2].upper()}, '
-             f"{megabytes(folder / name)})</li>" for name, words in WORDS.items() if (folder / name).exists()]
+    links = [
+        f'<li><a class="reference download" href="{root}{name}">{words}</a> ({name.rpartition(".")[2].upper()}, '
+        f"{megabytes(folder / name)})</li>"
+        for name, words in WORDS.items()
+        if (folder / name).exists()
+    ]
     if links:
         self.body.append('<ul class="takeaway">\n' + "\n".join(links) + "\n</ul>\n")
     raise nodes.SkipNode

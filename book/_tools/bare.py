@@ -6,6 +6,7 @@ The environment is like a hosted notebook's: torch, numpy and the usual packages
 needs are not. A local clone of the working tree stands in for the project's public address. The setup cell must install
 the library and must leave torch and numpy as they are; without a public address it must say how to install.
 """
+
 from __future__ import annotations
 
 import os
@@ -40,8 +41,12 @@ def make_environment(folder: Path) -> Path:
     for entry in Path(sysconfig.get_path("purelib")).iterdir():
         if not entry.name.startswith((*NOT_THERE, "pip")) and entry.suffix != ".pth":
             (shared / entry.name).symlink_to(entry)
-    packages = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-                              capture_output=True, text=True, check=True).stdout.strip()
+    packages = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
     (Path(packages) / "shared.pth").write_text(f"{shared}\n", encoding="utf-8")
     return python
 
@@ -49,8 +54,13 @@ def make_environment(folder: Path) -> Path:
 def make_clone(folder: Path) -> Path:
     """A git repository with the files of the working tree."""
     clone = folder / "forge/deep-dive"
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=notebooks.ROOT,
-                            capture_output=True, text=True, check=True).stdout.split("\0")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=notebooks.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
     for name in filter(None, listed):
         if (notebooks.ROOT / name).is_file():
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
@@ -88,8 +98,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         python, clone = make_environment(folder), make_clone(folder)
-        os.environ.update(GIT_CONFIG_COUNT="1", GIT_CONFIG_KEY_0=f"url.file://{clone}.insteadOf",
-                          GIT_CONFIG_VALUE_0=ADDRESS, PIP_DISABLE_PIP_VERSION_CHECK="1", PYTHONPATH="")
+        os.environ.update(
+            GIT_CONFIG_COUNT="1",
+            GIT_CONFIG_KEY_0=f"url.file://{clone}.insteadOf",
+            GIT_CONFIG_VALUE_0=ADDRESS,
+            PIP_DISABLE_PIP_VERSION_CHECK="1",
+            PYTHONPATH="",
+        )
         work = folder / "work"
         work.mkdir()
 

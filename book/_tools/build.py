@@ -4,6 +4,7 @@
 
 This is `jupyter-book build . -W -n --keep-going`, saying only what went wrong.
 """
+
 from __future__ import annotations
 
 import shutil
@@ -25,9 +26,17 @@ REDIRECT = """\
 def build(html: Path, *pages: str) -> None:
     """Build the book, or write only these of its pages again."""
     overrides = {"nitpicky": True, "latex_individualpages": False}
-    status = build_sphinx(ROOT, html, noconfig=True, path_config=ROOT / "_config.yml", confoverrides=overrides,
-                          filenames=[str(ROOT / page) for page in pages],
-                          quiet=True, warningiserror=True, keep_going=True)
+    status = build_sphinx(
+        ROOT,
+        html,
+        noconfig=True,
+        path_config=ROOT / "_config.yml",
+        confoverrides=overrides,
+        filenames=[str(ROOT / page) for page in pages],
+        quiet=True,
+        warningiserror=True,
+        keep_going=True,
+    )
     if status != 0:
         sys.exit("The book was not built: mend what is said above.")
 

@@ -1,4 +1,5 @@
 """The picture of the landing page and of the README: a figure of a chapter, on white."""
+
 from __future__ import annotations
 
 import re

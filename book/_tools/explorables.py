@@ -5,6 +5,7 @@
 `web/explorables.mjs` writes the file: the states it moved each figure through, and what the page's script computed for
 them. Here the same numbers come from smalltorch and torch, in float64.
 """
+
 from __future__ import annotations
 
 import json
@@ -44,11 +45,15 @@ def normals(seed: int, *shape: int) -> torch.Tensor:
 
 def softmax(state: dict) -> Numbers:
     """Chapter `softmax`: the Jacobian of softmax and its norm."""
-    p = attention.softmax(vector(state["scores"][:state["n"]]) / state["temperature"])
+    p = attention.softmax(vector(state["scores"][: state["n"]]) / state["temperature"])
     jacobian = torch.func.jacrev(attention.softmax)(p.log())
     spread = max(p * (1 - p))
-    return {"p": p.tolist(), "norm": float(torch.linalg.matrix_norm(jacobian, 2)),
-            "lower": float(state["n"] / (state["n"] - 1) * spread), "upper": float(min(max(p), 2 * spread))}
+    return {
+        "p": p.tolist(),
+        "norm": float(torch.linalg.matrix_norm(jacobian, 2)),
+        "lower": float(state["n"] / (state["n"] - 1) * spread),
+        "upper": float(min(max(p), 2 * spread)),
+    }
 
 
 def spectral_norm(A: torch.Tensor) -> float:
@@ -101,9 +106,14 @@ def span(state: dict) -> Numbers:
         lengths = (rows.norm(dim=-1).argmax() + 1).expand(n)
         worst = spectral_norm(favouring(lengths, math.exp(Delta), causal))
     random = random_attention(state["seed"], 3, n, Delta, causal)
-    return {"random": [spectral_norm(A) for A in random], "worst": worst, "favoured": lengths.tolist(),
-            "cosh": math.cosh(Delta / 2), "hardy": 1 + math.exp(Delta / 2),
-            "notes": math.sqrt(n / (1 + (n - 1) * math.exp(-Delta)))}
+    return {
+        "random": [spectral_norm(A) for A in random],
+        "worst": worst,
+        "favoured": lengths.tolist(),
+        "cosh": math.cosh(Delta / 2),
+        "hardy": 1 + math.exp(Delta / 2),
+        "notes": math.sqrt(n / (1 + (n - 1) * math.exp(-Delta))),
+    }
 
 
 def large_norm(A: torch.Tensor) -> float:
@@ -128,9 +138,14 @@ def cesaro(state: dict) -> Numbers:
     A = (1 - share) * (torch.eye(n, dtype=torch.float64) if state["own"] else uniform_causal(n))
     A[:, 0] += share
     H, s = float((1 / torch.arange(1, n + 1, dtype=torch.float64)).sum()), float(A[1:, 0].mean())
-    return {"uniform": [uniform_norm(2**e) for e in range(1, n.bit_length())],
-            "lower": math.sqrt(4 * H / (H + 4)), "upper": math.sqrt(4 - 8 / ((H + 1)**2 + 1)), "s": s,
-            "norm": large_norm(A), "floor": (s * math.sqrt(n) + math.sqrt(n * s**2 + 4 * (1 - s))) / 2}
+    return {
+        "uniform": [uniform_norm(2**e) for e in range(1, n.bit_length())],
+        "lower": math.sqrt(4 * H / (H + 4)),
+        "upper": math.sqrt(4 - 8 / ((H + 1) ** 2 + 1)),
+        "s": s,
+        "norm": large_norm(A),
+        "floor": (s * math.sqrt(n) + math.sqrt(n * s**2 + 4 * (1 - s))) / 2,
+    }
 
 
 def product(state: dict) -> Numbers:
@@ -141,12 +156,15 @@ def product(state: dict) -> Numbers:
     for A in layers[1:]:
         products.append(A @ products[-1])
     P = products[-1]
-    off_first = (n - 1) * torch.sigmoid(torch.tensor(Delta, dtype=torch.float64))**torch.arange(L + 1)
-    return {"ofNorms": torch.tensor([spectral_norm(A) for A in layers], dtype=torch.float64).cumprod(0).tolist(),
-            "ofProduct": [spectral_norm(P) for P in products], "P": P.tolist(),
-            "lower": (n * (1 - off_first[1:])).clamp(min=1).sqrt().tolist() if causal else [1] * L,
-            "left": float(P[:, 1:].sum(-1).max() if causal else (P.amax(0) - P.amin(0)).max()),
-            "promised": float(off_first[-1]) if causal else (1 - math.exp(-Delta))**L}
+    off_first = (n - 1) * torch.sigmoid(torch.tensor(Delta, dtype=torch.float64)) ** torch.arange(L + 1)
+    return {
+        "ofNorms": torch.tensor([spectral_norm(A) for A in layers], dtype=torch.float64).cumprod(0).tolist(),
+        "ofProduct": [spectral_norm(P) for P in products],
+        "P": P.tolist(),
+        "lower": (n * (1 - off_first[1:])).clamp(min=1).sqrt().tolist() if causal else [1] * L,
+        "left": float(P[:, 1:].sum(-1).max() if causal else (P.amax(0) - P.amin(0)).max()),
+        "promised": float(off_first[-1]) if causal else (1 - math.exp(-Delta)) ** L,
+    }
 
 
 def circle(state: dict) -> Numbers:
@@ -162,7 +180,7 @@ def circle(state: dict) -> Numbers:
     while len(states) <= depth and logs[-1] >= floor:
         after = collapse.attend(states[-1], W_QK, W_VO)
         after = collapse.add(states[-1], after) if state["skip"] else after
-        states.append(after._replace(mean=0 * after.mean))   # 0 by symmetry; its rounding would grow threefold a layer
+        states.append(after._replace(mean=0 * after.mean))  # 0 by symmetry; its rounding would grow threefold a layer
         logs.append(float(states[-1].log_scale + collapse.spread(states[-1].direction).log()))
     kept = [log for log in logs if log >= floor]
 
@@ -174,9 +192,12 @@ def circle(state: dict) -> Numbers:
         upper = [math.log(start)]
         while len(upper) <= depth and upper[-1] >= floor:
             upper.append(upper[-1] + math.log(v * math.tanh(w * math.exp(2 * upper[-1]) / 4)))
-    return {"tokens": [collapse.join(X).tolist() for X in states[:len(kept)]],
-            "digits": [log / math.log(10) for log in kept],
-            "upper": [log / math.log(10) for log in upper if log >= floor], "lower": lower}
+    return {
+        "tokens": [collapse.join(X).tolist() for X in states[: len(kept)]],
+        "digits": [log / math.log(10) for log in kept],
+        "upper": [log / math.log(10) for log in upper if log >= floor],
+        "lower": lower,
+    }
 
 
 def sphere(state: dict) -> Numbers:
@@ -189,27 +210,43 @@ def sphere(state: dict) -> Numbers:
     last = max(0, math.ceil(state["stage"]) - 1)
     tokens = reached[3] if last == 2 else torch.lerp(reached[last], reached[last + 1], state["stage"] - last)
     bound = 3**0.5 * torch.linalg.matrix_norm(gamma.diag() @ centring, 2) + beta.norm()
-    return {"tokens": tokens.tolist(), "before": reached[last].tolist(),
-            "gamma": gamma.tolist(), "beta": beta.tolist(), "lengths": tokens.norm(dim=1).tolist(),
-            "plain": float(3**0.5 * gamma.max()), "bound": float(bound)}
+    return {
+        "tokens": tokens.tolist(),
+        "before": reached[last].tolist(),
+        "gamma": gamma.tolist(),
+        "beta": beta.tolist(),
+        "lengths": tokens.norm(dim=1).tolist(),
+        "plain": float(3**0.5 * gamma.max()),
+        "bound": float(bound),
+    }
 
 
 def width(state: dict) -> Numbers:
     """Chapter `scaling`: the variance of a dot product, and what the softmax makes of it."""
     rho, d_h = state["rho"], state["width"]
-    drawn = normals(state["seed"], 16 + 16, 1025)      # the first of each vector is what its features share
-    Q, K = ((1 - rho)**0.5 * drawn[:, 1:] + rho**0.5 * drawn[:, :1]).split(16)
+    drawn = normals(state["seed"], 16 + 16, 1025)  # the first of each vector is what its features share
+    Q, K = ((1 - rho) ** 0.5 * drawn[:, 1:] + rho**0.5 * drawn[:, :1]).split(16)
     power = 0.5 if state["divide"] else 0
     S = {wide: Q[:, :wide] @ K[:, :wide].mT / wide**power for wide in (2**e for e in range(11))}
     p = attention.attention(Q[:1, :d_h], K[:, :d_h], K[:, :1], scale=None if state["divide"] else 1.0)[1][0]
     covariance = (1 - rho) * torch.eye(d_h, dtype=torch.float64) + rho
-    return {"logits": torch.stack([products[0] for products in S.values()], 1).tolist(),
-            "weights": p.tolist(), "largest": float(p.max()), "read": float(torch.special.entr(p).sum().exp()),
-            "measured": float(S[d_h].std()), "expected": float(covariance.square().sum().sqrt()) / d_h**power}
+    return {
+        "logits": torch.stack([products[0] for products in S.values()], 1).tolist(),
+        "weights": p.tolist(),
+        "largest": float(p.max()),
+        "read": float(torch.special.entr(p).sum().exp()),
+        "measured": float(S[d_h].std()),
+        "expected": float(covariance.square().sum().sqrt()) / d_h**power,
+    }
 
 
 REFERENCES: dict[str, Callable[[dict], Numbers]] = {
-    "softmax": softmax, "width": width, "sphere": sphere, "span": span, "cesaro": cesaro, "product": product,
+    "softmax": softmax,
+    "width": width,
+    "sphere": sphere,
+    "span": span,
+    "cesaro": cesaro,
+    "product": product,
     "circle": circle,
 }
 
@@ -235,9 +272,11 @@ def problems(states: list[dict], names: list[str]) -> list[str]:
         library = REFERENCES[entry["name"]](entry["state"])
         if library.keys() != entry["result"].keys():
             found.append(f"{entry['name']}: the page computes {sorted(entry['result'])}, the library {sorted(library)}")
-        found += [f"{entry['name']}: {key} is {entry['result'][key]}, by the library {value}, at {entry['state']}"
-                  for key, value in library.items()
-                  if key in entry["result"] and distance(entry["result"][key], value) > 1]
+        found += [
+            f"{entry['name']}: {key} is {entry['result'][key]}, by the library {value}, at {entry['state']}"
+            for key, value in library.items()
+            if key in entry["result"] and distance(entry["result"][key], value) > 1
+        ]
     return found
 
 

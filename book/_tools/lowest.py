@@ -3,6 +3,7 @@
 They are installed into .cache/lowest, which then stands before everything else on the path. TORCH_INDEX names another
 index for torch, as in the Makefile.
 """
+
 from __future__ import annotations
 
 import os

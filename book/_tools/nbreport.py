@@ -4,6 +4,7 @@ Load it beside nbval with `-p nbreport`. Of a failing notebook it reports the fi
 in a word, and at the end two lists: the claims one of whose checks failed, and the claims one of whose checks did not
 run because of that. Which checks a claim rests on is read from `chapter.settle(..., by=[...])`.
 """
+
 from __future__ import annotations
 
 import ast
@@ -17,7 +18,7 @@ from nbval.plugin import IPyNbCell
 import records
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-DIFFERENCES = ("mismatch", "dissimilar", "Missing output", "Unexpected output", "Timeout", "Kernel died")   # of nbval
+DIFFERENCES = ("mismatch", "dissimilar", "Missing output", "Unexpected output", "Timeout", "Kernel died")  # of nbval
 
 
 def pytest_configure(config):
@@ -48,7 +49,7 @@ def code_sources(path: Path) -> list[str]:
 def parsed(source: str) -> ast.Module:
     try:
         return ast.parse(source)
-    except SyntaxError:   # a cell with %magic
+    except SyntaxError:  # a cell with %magic
         return ast.Module([], [])
 
 
@@ -78,8 +79,11 @@ def failed_names(source: str, error: str) -> tuple[set[str], set[str]]:
         if not isinstance(statement, ast.Assign):
             continue
         names = {name for target in statement.targets for name in names_in(target)}
-        titles = {part.value for part in ast.walk(statement.value)
-                  if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+        titles = {
+            part.value
+            for part in ast.walk(statement.value)
+            if isinstance(part, ast.Constant) and isinstance(part.value, str)
+        }
         every |= names
         if any(message.startswith(f"{title}:") for title in titles if title):
             failed |= names
@@ -93,7 +97,7 @@ def failed_names(source: str, error: str) -> tuple[set[str], set[str]]:
 class Report:
     def __init__(self, root: Path):
         self.root = root
-        self.failed: dict[str, dict[int, str]] = defaultdict(dict)   # notebook -> code cell -> what nbval said
+        self.failed: dict[str, dict[int, str]] = defaultdict(dict)  # notebook -> code cell -> what nbval said
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):

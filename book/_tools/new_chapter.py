@@ -6,6 +6,7 @@ NAME is lower case with hyphens, such as `sinusoids`; PART a folder of `book/par
 only for a chapter that is not planned there. The notebook is `book/_tools/template.ipynb` with NAME filled in. The
 claims that `book/claims.csv` assigns to it are settled as open at first; where there are none, one is added.
 """
+
 from __future__ import annotations
 
 import csv
@@ -21,9 +22,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "_ext"))
 import records  # noqa: E402
 
 TEMPLATE = Path(__file__).with_name("template.ipynb")
-EXAMPLE = "The square of a mean is at most the mean of the squares."   # what the template proves
-PROVED = '''chapter.settle("{}", verdict="true", by=[mean_square, holds],
-               holds=r"$(\\frac1n\\sum_ix_i)^2\\le\\frac1n\\sum_ix_i^2$; the gap is the variance.")'''
+EXAMPLE = "The square of a mean is at most the mean of the squares."  # what the template proves
+PROVED = """chapter.settle("{}", verdict="true", by=[mean_square, holds],
+               holds=r"$(\\frac1n\\sum_ix_i)^2\\le\\frac1n\\sum_ix_i^2$; the gap is the variance.")"""
 PART = """\
 # {title}
 
@@ -34,8 +35,8 @@ What this part is about, in one paragraph.
 """
 RESULT = "{}: What this chapter finds, in a sentence."
 IMPORT = "from smalltorch.ledger import none_possible"
-OPEN = '''chapter.settle("{}", verdict="open", by=[none_possible("not yet examined")],
-               holds="Nothing is shown yet.")'''
+OPEN = """chapter.settle("{}", verdict="open", by=[none_possible("not yet examined")],
+               holds="Nothing is shown yet.")"""
 NEXT = """
 Now, and after every change:
   {0:<{width}}  runs it and stores its outputs
@@ -122,12 +123,11 @@ def add_to_toc(text: str, part: records.Part, name: str) -> str:
     """
     line = f"      - file: notebooks/{part.folder}/{name}\n"
     names = (*part.chapters, name)
-    before = [f"      - file: notebooks/{part.folder}/{other}\n" for other in names[:names.index(name)]]
+    before = [f"      - file: notebooks/{part.folder}/{other}\n" for other in names[: names.index(name)]]
     place = next((entry for entry in reversed(before) if entry in text), None)
     if place:
         return text.replace(place, place + line)
-    head = (f"      - file: book/parts/{part.folder}\n        title: Overview\n"
-            "  - numbered: true\n    chapters:\n")
+    head = f"      - file: book/parts/{part.folder}\n        title: Overview\n  - numbered: true\n    chapters:\n"
     if head in text:
         return text.replace(head, head + line)
     last = "  - caption: Back matter\n"

@@ -1,8 +1,9 @@
 """Run notebooks and keep them in one form.
 
-    notebooks.py run [-j N] [NAME ...]   execute in place, then normalise (NAME: a path or a chapter; all if none)
-    notebooks.py check                   complain about every notebook that is not as `run` leaves it
+notebooks.py run [-j N] [NAME ...]   execute in place, then normalise (NAME: a path or a chapter; all if none)
+notebooks.py check                   complain about every notebook that is not as `run` leaves it
 """
+
 from __future__ import annotations
 
 import argparse
@@ -19,12 +20,14 @@ import cover
 import setup_cell
 
 ROOT = Path(__file__).resolve().parents[2]
-METADATA = {"kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"}}
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
 KEPT = ("tags", "mystnb")
 FOLDED = ["hide-input"]
-LARGEST = 500_000   # bytes
-TIMEOUT = 300       # seconds a cell
+LARGEST = 500_000  # bytes
+TIMEOUT = 300  # seconds a cell
 
 
 def all_notebooks(root: Path = ROOT) -> list[Path]:
@@ -67,7 +70,7 @@ def normalise(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
         if is_setup(cell):
             cell.source = setup_cell.source(root)
             cell.metadata.tags = setup_cell.TAGS
-        if "figure" in cell.metadata.get("mystnb", {}):   # the page shows the drawing, and its code to who unfolds it
+        if "figure" in cell.metadata.get("mystnb", {}):  # the page shows the drawing, and its code to who unfolds it
             cell.metadata.tags = FOLDED
         if cell.cell_type == "code":
             count += 1
@@ -113,8 +116,9 @@ def problems(path: Path, root: Path = ROOT) -> list[str]:
             found.append(f"code cell {number} ends in an error")
         if cell.source.rstrip().endswith(";"):
             found.append(f"code cell {number} ends with ';', which hides nothing under nbval: assign to _ instead")
-        if re.search(r"(?i)#\s*nbval[-_]|^nbval-", cell.source) or \
-                any(tag.startswith("nbval-") or tag == "raises-exception" for tag in cell.metadata.get("tags", [])):
+        if re.search(r"(?i)#\s*nbval[-_]|^nbval-", cell.source) or any(
+            tag.startswith("nbval-") or tag == "raises-exception" for tag in cell.metadata.get("tags", [])
+        ):
             found.append(f"code cell {number} asks nbval to look away")
     if not found and text != text_of(normalise(notebook, root)):
         found.append(f"it is not in normal form: make execute NB={path.stem}")
@@ -131,8 +135,9 @@ def execute(path: Path) -> str:
     notebook = normalise(nbformat.read(path, 4))
     manager = KernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
     manager.start_kernel(cwd=str(path.parent), stderr=subprocess.DEVNULL)
-    client = NotebookClient(notebook, km=manager, timeout=TIMEOUT, record_timing=False, store_widget_state=False,
-                            coalesce_streams=True)
+    client = NotebookClient(
+        notebook, km=manager, timeout=TIMEOUT, record_timing=False, store_widget_state=False, coalesce_streams=True
+    )
     try:
         client.execute()
     except CellExecutionError as error:

@@ -6,6 +6,7 @@ Each page keeps its markup and the look it has on paper (print.css). Only addres
 front, so that no two are the same, and links between pages become links within this one. No script of the pages is
 taken along: what they would fold away stays open.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -21,10 +22,10 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 
 ROOT = Path(__file__).resolve().parents[2]
-REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")   # attributes that hold ids
+REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")  # attributes that hold ids
 HEADINGS = re.compile(r"h[1-6]")
-OPENING = "book/parts/"                               # the pages that open a part have its title for their own
-LISTS = {"book/theorems", "book/exercises"}           # repeat what stands in the chapters
+OPENING = "book/parts/"  # the pages that open a part have its title for their own
+LISTS = {"book/theorems", "book/exercises"}  # repeat what stands in the chapters
 # Formulas are set with fonts here: as the shapes that the HTML uses they would make the file half as large again.
 MATHJAX = ("tex-chtml-full.js", "output/chtml/fonts/woff-v2")
 PAGE = """\
@@ -66,7 +67,7 @@ def parts(root: Path) -> list[tuple[str, list[str]]]:
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
     book: list[tuple[str, list[str]]] = [("", [toc["root"]])]
     for part in toc["parts"]:
-        if "caption" in part:   # without one, it goes on with the part before it
+        if "caption" in part:  # without one, it goes on with the part before it
             book.append((part["caption"], []))
         book[-1][1].extend(chapter["file"] for chapter in part["chapters"] if chapter["file"] not in LISTS)
     return book
@@ -143,17 +144,23 @@ def contents(book: list[tuple[str, list[Tag]]]) -> str:
     """The table of contents; the page numbers are known only when it has been printed, and are filled in then."""
     lines = []
     for part, bodies in book:
-        rows = [f'<a href="#{body["id"]}"><span>{escape(title_of(body))}</span>'
-                f'<span class="page-number" data-of="{body["id"]}"></span></a>' for body in bodies]
+        rows = [
+            f'<a href="#{body["id"]}"><span>{escape(title_of(body))}</span>'
+            f'<span class="page-number" data-of="{body["id"]}"></span></a>'
+            for body in bodies
+        ]
         head = rows.pop(0) if not part or bodies[0]["id"].startswith(OPENING) else escape(part)
         lines.append(f"<li>{head}<ul>\n" + "\n".join(f"<li>{row}</li>" for row in rows) + "\n</ul></li>")
     return '<nav class="book-contents"><h1>Contents</h1><ul>\n' + "\n".join(lines) + "\n</ul></nav>"
 
 
 def title_page(title: str, subtitle: str, author: str, year: str) -> str:
-    lines = [f'<p class="book-title">{escape(title)}</p>', f'<p class="book-subtitle">{escape(subtitle)}</p>',
-             f"<p>{escape(author)}</p>",
-             f"<p>© {escape(year)} {escape(author)}. Text and figures: CC BY 4.0. Code: MIT.</p>"]
+    lines = [
+        f'<p class="book-title">{escape(title)}</p>',
+        f'<p class="book-subtitle">{escape(subtitle)}</p>',
+        f"<p>{escape(author)}</p>",
+        f"<p>© {escape(year)} {escape(author)}. Text and figures: CC BY 4.0. Code: MIT.</p>",
+    ]
     return '<header class="title-page">\n' + "\n".join(lines) + "\n</header>"
 
 
@@ -163,8 +170,9 @@ def one_page(html: Path, root: Path = ROOT, files: str = "../html") -> str:
     order = parts(root)
     names = {page for _, pages in order for page in pages}
     texts = {page: (html / f"{page}.html").read_text(encoding="utf-8") for page in names}
-    book = [(part, [article(texts[page], page, names, depth(part, page), files) for page in pages])
-            for part, pages in order]
+    book = [
+        (part, [article(texts[page], page, names, depth(part, page), files) for page in pages]) for part, pages in order
+    ]
     unlink(book)
     first, landing = order[0][1][0], book[0][1][0]
     subtitle = " ".join(landing.find("em").get_text().split())
@@ -183,8 +191,13 @@ def one_page(html: Path, root: Path = ROOT, files: str = "../html") -> str:
         elif part:
             bodies[0].insert(0, BeautifulSoup(f'<h1 class="part-title">{escape(part)}</h1>', "html.parser"))
     pages = [str(body) for _, bodies in book for body in bodies]
-    return PAGE.format(title=escape(config["title"]), styles="\n".join(map(str, sheets)),
-                       running_heads="\n".join(heads), front=front, pages="\n".join(pages))
+    return PAGE.format(
+        title=escape(config["title"]),
+        styles="\n".join(map(str, sheets)),
+        running_heads="\n".join(heads),
+        front=front,
+        pages="\n".join(pages),
+    )
 
 
 def main() -> None:

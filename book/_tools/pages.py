@@ -1,7 +1,8 @@
 """Check the built pages: links and anchors, alternative texts, stray markup, and that nothing is loaded from elsewhere.
 
-    pages.py _build/html
+pages.py _build/html
 """
+
 from __future__ import annotations
 
 import re
@@ -10,8 +11,17 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-LOADING = {("script", "src"), ("img", "src"), ("link", "href"), ("source", "src"), ("iframe", "src"), ("video", "src"),
-           ("audio", "src"), ("embed", "src"), ("object", "data")}
+LOADING = {
+    ("script", "src"),
+    ("img", "src"),
+    ("link", "href"),
+    ("source", "src"),
+    ("iframe", "src"),
+    ("video", "src"),
+    ("audio", "src"),
+    ("embed", "src"),
+    ("object", "data"),
+}
 NOT_PROSE = {"script", "style", "pre", "code", "kbd", "textarea", "title"}
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 STRAY = re.compile(r"\$|\\[a-zA-Z]{2,}|:::|```|\{(?:cite|ref|eq|doc|numref|prf:ref)[^}]*\}`")
@@ -24,11 +34,11 @@ class Page(HTMLParser):
     def __init__(self, html: str):
         super().__init__()
         self.ids: set[str] = set()
-        self.repeated: list[str] = []   # a link to such an id leads to the first of them only
+        self.repeated: list[str] = []  # a link to such an id leads to the first of them only
         self.references: list[tuple[str, str, str]] = []
         self.bad_alts: list[str] = []
         self.stray: list[str] = []
-        self._open: list[tuple[str, bool]] = []   # the open elements, and whether what they hold is not prose
+        self._open: list[tuple[str, bool]] = []  # the open elements, and whether what they hold is not prose
         self.feed(html)
 
     def handle_starttag(self, tag, attributes):
@@ -36,7 +46,7 @@ class Page(HTMLParser):
         if values.get("id") in self.ids:
             self.repeated.append(values["id"])
         self.ids.update(value for key in ("id", "name") if (value := values.get(key)))
-        if tag == "img" and (not values.get("alt") or FILE_NAME.search(values["alt"])):   # myst-nb writes the name
+        if tag == "img" and (not values.get("alt") or FILE_NAME.search(values["alt"])):  # myst-nb writes the name
             self.bad_alts.append(values.get("src") or "")
         for key in ("href", "src", "data"):
             if values.get(key) and values.get("rel") not in ("canonical", "next", "prev", "search", "index"):
@@ -53,7 +63,7 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if (stray := STRAY.search(data)) and not any(not_prose for _, not_prose in self._open):
             start = max(stray.start() - 30, 0)
-            self.stray.append(" ".join(data[start:stray.end() + 30].split()))
+            self.stray.append(" ".join(data[start : stray.end() + 30].split()))
 
 
 def problems(root: Path) -> tuple[list[str], str]:

@@ -1,7 +1,8 @@
 """Check the PDF against the pages it was printed from: outline, formulas, solutions, contents, links and fonts.
 
-    pdf.py _build/html
+pdf.py _build/html
 """
+
 from __future__ import annotations
 
 import re
@@ -21,7 +22,7 @@ FORMULA = re.compile(r'<(span|div) class="[^"]*\bmath\b[^"]*"[^>]*>(.*?)</\1>', 
 HEADING = re.compile(r"<h([1-6])[ >](.*?)</h\1>", re.S)
 EXERCISES = re.compile(r'<section id="exercises">(.*?)(?=<section id="what-this-chapter-settles">)', re.S)
 OUTSIDE = re.compile(r"https?://(?!127\.0\.0\.1|localhost)|mailto:")
-LEAST = 25   # letters of a piece of text that is looked for
+LEAST = 25  # letters of a piece of text that is looked for
 
 
 def bare(text: str) -> str:
@@ -53,7 +54,7 @@ def pieces(html: str) -> Iterator[str]:
     """The beginnings of the pieces of text between the tags that are long enough to be recognised."""
     for text in re.split(r"<[^>]*>", FORMULA.sub("<>", html)):
         text = bare(unescape(text))
-        if len(text) >= LEAST and "codecell" not in text:   # what opens and closes a folded cell is not printed
+        if len(text) >= LEAST and "codecell" not in text:  # what opens and closes a folded cell is not printed
             yield text[:LEAST]
 
 
@@ -126,8 +127,11 @@ def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str
         if place is None and not OUTSIDE.match(address):
             found.append(f"a link leads to {address or 'nothing'}")
 
-    fonts = {reference.idnum: reference.get_object()
-             for page in pdf.pages for reference in page["/Resources"].get("/Font", {}).values()}
+    fonts = {
+        reference.idnum: reference.get_object()
+        for page in pdf.pages
+        for reference in page["/Resources"].get("/Font", {}).values()
+    }
     for font in fonts.values():
         descriptors = [item.get_object().get("/FontDescriptor", {}) for item in font.get("/DescendantFonts", [font])]
         embedded = any(key.startswith("/FontFile") for descriptor in descriptors for key in descriptor)

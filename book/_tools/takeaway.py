@@ -4,6 +4,7 @@
 
 The archive holds the pages as they are when only the PDF is linked: it cannot tell its own size.
 """
+
 from __future__ import annotations
 
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 from build import build
 from takeawayext import ARCHIVE, NAME
 
-EPOCH = (2000, 1, 1, 0, 0, 0)   # the same book gives the same archive, whenever it is packed
+EPOCH = (2000, 1, 1, 0, 0, 0)  # the same book gives the same archive, whenever it is packed
 LANDING = "book/index.md"
 
 

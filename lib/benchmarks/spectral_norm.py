@@ -18,9 +18,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from smalltorch import data, models
+from smalltorch import data, weights
 from smalltorch.attention import causal_mask
-from smalltorch.block import attention_matrices
+from smalltorch.models import attention_matrices
 from smalltorch.spectral import attention_spectral_norm, spectral_norm
 
 RTOL = 1e-4
@@ -57,9 +57,9 @@ def random_heads(n: int, count: int) -> Tensor:
 
 def trained_heads() -> Callable[[int, int], Tensor] | None:
     """Heads of SmolLM2 on the first n tokens of the book's essay, drawn at random; None where it is not installed."""
-    if not importlib.util.find_spec(models.SMOLLM2[0]):
+    if not importlib.util.find_spec(weights.SMOLLM2[0]):
         return None
-    model, tokenizer = models.load("smollm2")
+    model, tokenizer = weights.load("smollm2")
     ids = tokenizer.encode(data.text("essay")).ids
 
     def heads(n: int, count: int) -> Tensor:

@@ -1,8 +1,10 @@
 """smalltorch: Transformers small enough to read, and an engine that checks what is said about them.
 
-    attention  norm  block  models  spectral    the Transformer and its real weights
-    transformer  convert  generate  train       older machines, others' weights, text, small trainings
-    sums  derive  verify  ledger                derivations, numerical checks, the record
+    attention  norm  block  models       the parts, and the models that are built from them
+    weights  generate  source  train     trained weights, text, small trainings
+    spectral  measure  collapse          how much attention amplifies, how alike tokens become
+    engine                               derivations, numerical checks, the record
+    experiments                          long runs, with their tables
 
 Import the module that you need: `from smalltorch.attention import attention`.
 """

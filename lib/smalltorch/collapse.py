@@ -131,9 +131,7 @@ def join(state: Split) -> Float[Tensor, "*batch n d"]:
     return state.mean[..., None, :] + state.scale * state.direction
 
 
-def attend(
-    state: Split, W_QK: Float[Tensor, "*batch head d d"], W_VO: Float[Tensor, "*batch head d d"]
-) -> Split:
+def attend(state: Split, W_QK: Float[Tensor, "*batch head d d"], W_VO: Float[Tensor, "*batch head d d"]) -> Split:
     r"""The states sum_h A_h X W_VO[h] with A_h = softmax(X W_QK[h] X^T), to full relative accuracy in the residual.
 
     W_QK = W_Q W_K^T / sqrt(d_h) and W_VO = W_V W_O of each head. With X = 1 x^T + R a row of scores is, up to a
@@ -153,24 +151,24 @@ def attend(
     check_shapes(mean=(mean, "... d"), W_QK=(W_QK, "... head d d"), W_VO=(W_VO, "... head d d"))
     check_shapes(mean=(mean, "... d"), direction=(direction, "... n d"))
     check_finite(mean=mean, direction=direction, W_QK=W_QK, W_VO=W_VO)
-    r = state.scale[..., None]                                              # batch 1 1 1
-    R = direction[..., None, :, :]                                          # batch 1 n d
-    u = r * (mean[..., None, None, :] @ W_QK @ R.mT)                        # batch head 1 n
-    w = R @ W_QK @ R.mT                                                     # batch head n n
+    r = state.scale[..., None]  # batch 1 1 1
+    R = direction[..., None, :, :]  # batch 1 n d
+    u = r * (mean[..., None, None, :] @ W_QK @ R.mT)  # batch head 1 n
+    w = R @ W_QK @ R.mT  # batch head n n
     v = r.square() * w
     p = softmax(u)
 
     small = v.abs().amax((-2, -1), keepdim=True) <= 1
     v_small = torch.where(small, v, 0)
     growth = torch.where(v_small == 0, 1, torch.expm1(v_small) / torch.where(v_small == 0, 1, v_small))
-    e = w * growth                                                          # expm1(v) / r^2
+    e = w * growth  # expm1(v) / r^2
     e_mean = (p * e).sum(-1, keepdim=True)
     E_small = p * (e - e_mean) / (1 + r.square() * e_mean)
     E_large = (softmax(u + v) - p) / torch.where(small, 1, r.square())
-    E = torch.where(small, E_small, E_large)                                # (A - p) / r^2
+    E = torch.where(small, E_small, E_large)  # (A - p) / r^2
 
-    change = (E @ R @ W_VO).sum(-3)                                         # batch n d; times r^3
-    shared = mean[..., None, :] + (r * (p @ R))[..., 0, :]                  # batch head d: p^T X of each head
+    change = (E @ R @ W_VO).sum(-3)  # batch n d; times r^3
+    shared = mean[..., None, :] + (r * (p @ R))[..., 0, :]  # batch head d: p^T X of each head
     new_mean = (shared[..., None, :] @ W_VO)[..., 0, :].sum(-2) + (r[..., 0].pow(3) * change).mean(-2)
     return _split(new_mean, residual(change), 3 * state.log_scale)
 
@@ -205,11 +203,11 @@ def normalise(state: Split, eps: float = 1e-5) -> Split:
     """
     mean, direction, log_scale = state
     d, r = mean.shape[-1], state.scale
-    a = (mean - mean.mean(-1, keepdim=True))[..., None, :]                  # batch 1 d
-    b = direction - direction.mean(-1, keepdim=True)                        # batch n d; times r
-    N = (a.square().sum(-1, keepdim=True) + d * eps).sqrt()                 # batch 1 1
-    N_i = ((a + r * b).square().sum(-1, keepdim=True) + d * eps).sqrt()     # batch n 1
-    excess = (2 * a * b + r * b.square()).sum(-1, keepdim=True)             # batch n 1; times r
+    a = (mean - mean.mean(-1, keepdim=True))[..., None, :]  # batch 1 d
+    b = direction - direction.mean(-1, keepdim=True)  # batch n d; times r
+    N = (a.square().sum(-1, keepdim=True) + d * eps).sqrt()  # batch 1 1
+    N_i = ((a + r * b).square().sum(-1, keepdim=True) + d * eps).sqrt()  # batch n 1
+    excess = (2 * a * b + r * b.square()).sum(-1, keepdim=True)  # batch n 1; times r
     change = d**0.5 * (b / N_i - a * excess / (N * N_i * (N + N_i)))
     new_mean = (d**0.5 * a / N + (r * change).mean(-2, keepdim=True))[..., 0, :]
     return _split(new_mean, residual(change), log_scale)
@@ -226,8 +224,8 @@ def mlp(
     mean, direction, log_scale = state
     check_shapes(mean=(mean, "... d"), W_1=(W_1, "... d d_ff"), b_1=(b_1, "... d_ff"))
     check_shapes(b_1=(b_1, "... d_ff"), W_2=(W_2, "... d_ff d"), b_2=(b_2, "... d"))
-    a = mean[..., None, :] @ W_1 + b_1[..., None, :]                        # batch 1 d_ff
-    b = direction @ W_1                                                     # batch n d_ff; times r
+    a = mean[..., None, :] @ W_1 + b_1[..., None, :]  # batch 1 d_ff
+    b = direction @ W_1  # batch n d_ff; times r
     r = state.scale
     kept = (r * b).abs() < a.abs()
     crossing = (torch.relu(a + r * b) - torch.relu(a)) / torch.where(r == 0, 1, r)

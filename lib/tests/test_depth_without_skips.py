@@ -5,12 +5,11 @@ import sys
 import pytest
 import torch
 
-from smalltorch import data
 from smalltorch.attention import MultiHead
-from smalltorch.block import observe
-from smalltorch.train import markov
-
-run = data.experiment("depth_without_skips")
+from smalltorch.experiments import depth_without_skips as run
+from smalltorch.experiments.table import stored
+from smalltorch.models import observe
+from smalltorch.source import markov
 
 
 def test_variants_start_from_the_same_weights():
@@ -52,7 +51,7 @@ def test_excess_by_hand():
 
 
 def test_residual_at_start_by_hand():
-    _, lines = data.stored("depth_without_skips")
+    _, lines = stored("depth_without_skips")
     for variant in ("mlp", "self"):
         model = run.model(2, variant).double()
         name = "depth without skips, 2 layers, weights 1"
@@ -62,12 +61,12 @@ def test_residual_at_start_by_hand():
         R = X - X.mean(1, keepdims=True)
         expected = ((R**2).sum((1, 2)) / (X**2).sum((1, 2))) ** 0.5
         assert run.residual_at_start(2, variant, 1) == pytest.approx(expected.mean(), rel=1e-9)
-        stored = [line for line in lines if (line["layers"], line["variant"], line["seed"]) == ("2", variant, "1")]
-        assert float(stored[0]["residual"]) == pytest.approx(expected.mean(), abs=1e-4)
+        kept = [line for line in lines if (line["layers"], line["variant"], line["seed"]) == ("2", variant, "1")]
+        assert float(kept[0]["residual"]) == pytest.approx(expected.mean(), abs=1e-4)
 
 
 def test_the_stored_table_is_whole():
-    head, lines = data.stored("depth_without_skips")
+    head, lines = stored("depth_without_skips")
     assert [line.split(":")[0] for line in head] == ["command", "seeds", "versions", "hardware"]
     assert tuple(lines[0]) == run.COLUMNS
     keys = [(int(line["layers"]), line["variant"], int(line["steps"]), int(line["seed"])) for line in lines]
@@ -84,6 +83,6 @@ def test_the_script_writes_a_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["x.py", "--layers", "1", "--seeds", "2", "--steps", "2", "--out", str(out)])
     run.main()
     text = out.read_text(encoding="utf-8").splitlines()
-    assert text[0].startswith("# command: python lib/experiments/depth_without_skips.py --layers 1")
+    assert text[0].startswith("# command: python -m smalltorch.experiments.depth_without_skips --layers 1")
     assert text[4] == ",".join(run.COLUMNS) and len(text) == 5 + len(run.VARIANTS) * 2
     assert "5 of 5: 1 layers, self, 2 steps" in capsys.readouterr().err

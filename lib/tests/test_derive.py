@@ -34,8 +34,8 @@ from sympy import (
     tan,
 )
 
-from smalltorch import derive, ledger
-from smalltorch.derive import Derivation, Induction, Monotone, StepError, WrittenProof, for_all, identity
+from smalltorch.engine import derive, ledger
+from smalltorch.engine.derive import Derivation, Induction, Monotone, StepError, WrittenProof, for_all, identity
 
 n, m = symbols("n m", integer=True, positive=True)
 i, j, k = symbols("i j k", integer=True)
@@ -65,8 +65,11 @@ def rejected(step, match: str | None = None) -> None:
 def jensen() -> Derivation:
     d = Derivation("row-stochastic", scope="all n", given=[rows])
     d.start(Sum(Sum(A[i, j] * x[j], J) ** 2, I))
-    d.le(Sum(A[i, j] * x[j] ** 2, I, J), because="Jensen: the gap is a variance",
-         gap=Sum(A[i, j] * A[i, k] * (x[j] - x[k]) ** 2 / 2, I, J, K))
+    d.le(
+        Sum(A[i, j] * x[j] ** 2, I, J),
+        because="Jensen: the gap is a variance",
+        gap=Sum(A[i, j] * A[i, k] * (x[j] - x[k]) ** 2 / 2, I, J, K),
+    )
     return d.qed()
 
 
@@ -82,8 +85,11 @@ def test_jensen_with_its_certificate_found():
 def test_softmax_jacobian_by_gershgorin():
     square = Sum((KroneckerDelta(i, j) * p[i] - p[i] * p[j]) * x[i] * x[j], I, J)
     d = Derivation("gershgorin", scope="all n", given=[distribution]).start(square)
-    d.le(Sum(2 * p[i] * (1 - p[i]) * x[i] ** 2, I), because="the gap is a sum of squares",
-         gap=Sum((1 - KroneckerDelta(i, j)) ** 2 * p[i] * p[j] * (x[i] + x[j]) ** 2, I, J) / 2)
+    d.le(
+        Sum(2 * p[i] * (1 - p[i]) * x[i] ** 2, I),
+        because="the gap is a sum of squares",
+        gap=Sum((1 - KroneckerDelta(i, j)) ** 2 * p[i] * p[j] * (x[i] + x[j]) ** 2, I, J) / 2,
+    )
     d.qed()
 
 
@@ -92,8 +98,11 @@ def hardy() -> Derivation:
         return i * y[i] - (i - 1) * y[i - 1]
 
     d = Derivation("hardy", scope="all n, by induction").start(4 * Sum(X(i) ** 2, I) - Sum(y[i] ** 2, I))
-    d.eq(Sum((2 * X(i) - y[i]) ** 2, I) + 2 * n * y[n] ** 2 + 2 * Sum((i - 1) * (y[i] - y[i - 1]) ** 2, I),
-         because="induction on n", by=Induction(n))
+    d.eq(
+        Sum((2 * X(i) - y[i]) ** 2, I) + 2 * n * y[n] ** 2 + 2 * Sum((i - 1) * (y[i] - y[i - 1]) ** 2, I),
+        because="induction on n",
+        by=Induction(n),
+    )
     return d.ge(0, because="a sum of squares").qed()
 
 
@@ -189,8 +198,19 @@ def test_mixed_directions():
     rejected(lambda: chain(S(0)).lt(a, because="a > 0").ge(-1, because="no"), "≤ and ≥")
 
 
-@pytest.mark.parametrize("expr", [0.5, Sum(0.5 * x[i], I), x[i] ** 2.0, oo, S.NaN, Sum(Rational(1, 2) ** i, (i, 1, oo)),
-                                  Piecewise((r, r > 0), (0, True))], ids=str)
+@pytest.mark.parametrize(
+    "expr",
+    [
+        0.5,
+        Sum(0.5 * x[i], I),
+        x[i] ** 2.0,
+        oo,
+        S.NaN,
+        Sum(Rational(1, 2) ** i, (i, 1, oo)),
+        Piecewise((r, r > 0), (0, True)),
+    ],
+    ids=str,
+)
 def test_floats_infinities_and_cases(expr):
     rejected(lambda: chain(expr), "not admitted")
     if expr is not S.NaN:
@@ -380,8 +400,11 @@ def sum_of_nonnegative() -> Derivation:
 
 
 def entry() -> Derivation:
-    return chain(Sum(KroneckerDelta(i, j) * x[j] + x[j], J), ranges={i: (1, n)}).eq(
-        x[i] + Sum(x[j], J), because="one entry").qed()
+    return (
+        chain(Sum(KroneckerDelta(i, j) * x[j] + x[j], J), ranges={i: (1, n)})
+        .eq(x[i] + Sum(x[j], J), because="one entry")
+        .qed()
+    )
 
 
 def test_a_lemma_is_used_and_named():
@@ -453,8 +476,11 @@ def test_a_lemma_with_ranges_holds_within_them():
     rejected(lambda: chain(S(0), lemma.at({i: k})), "needs k from 1 to n")
     chain(S(0), lemma.at({i: k}), ranges={k: (1, n)})
     chain(S(0), lemma.at({i: Integer(1)}))
-    square = chain(x[i] ** 2, ranges={i: (1, n)}).le(Sum(x[j] ** 2, J), because="one of them",
-                                                     gap=Sum((1 - KroneckerDelta(i, j)) ** 2 * x[j] ** 2, J)).qed()
+    square = (
+        chain(x[i] ** 2, ranges={i: (1, n)})
+        .le(Sum(x[j] ** 2, J), because="one of them", gap=Sum((1 - KroneckerDelta(i, j)) ** 2 * x[j] ** 2, J))
+        .qed()
+    )
     total, step = n * Sum(x[j] ** 2, J), Sum(x[j] ** 2, J) - x[i] ** 2
     chain(Sum(x[i] ** 2, I), square).le(total, because="n times", gap=Sum(step, I))
     rejected(lambda: chain(S(0), square).le(Sum(step.xreplace({i: k}), (k, 1, n + 1)), because="no"), "not seen")
@@ -492,8 +518,14 @@ def test_everything_assumed_is_shown():
     d = chain(f(r), for_all(i, c[i] >= a), for_all(i, Ne(c[i], 0)), ranges={j: (1, n)})
     d.ge(-Sum(c[i], I), because="both are positive", gap=f(r) + Sum(c[i] - a, I) + n * a).qed()
     shown = [text for text, _ in d.hypotheses()]
-    for words in ("c[i] ≥ a for all i", "c[i] ≠ 0 for all i", "j from 1 to n", "n integer and > 0", "a, f > 0",
-                  "c, r real"):
+    for words in (
+        "c[i] ≥ a for all i",
+        "c[i] ≠ 0 for all i",
+        "j from 1 to n",
+        "n integer and > 0",
+        "a, f > 0",
+        "c, r real",
+    ):
         assert words in shown
     nonpositive, odd = Symbol("u", nonpositive=True), Symbol("v", real=True, zero=False)
     shown = [text for text, _ in chain(nonpositive + odd).le(odd, because="u ≤ 0").qed().hypotheses()]
@@ -509,7 +541,9 @@ def test_an_unfinished_derivation_says_so():
 
 
 def test_text():
-    assert repr(jensen()) == """\
+    assert (
+        repr(jensen())
+        == """\
 row-stochastic   [all n]
   given  Sum(A[i, j], (j, 1, n)) = 1 for all i
   given  A ≥ 0
@@ -518,11 +552,14 @@ row-stochastic   [all n]
     Sum(Sum(A[i, j]*x[j], (j, 1, n))**2, (i, 1, n))
   ≤ Sum(A[i, j]*x[j]**2, (i, 1, n), (j, 1, n))   ✓ (1) Jensen: the gap is a variance
         certificate: Sum((x[j] - x[k])**2*A[i, j]*A[i, k]/2, (i, 1, n), (j, 1, n), (k, 1, n))"""
+    )
 
 
 def test_markdown():
     shown = chain(r**2, Ne(t, 0)).ge(0, because="a square").qed()._repr_markdown_()
-    assert shown == """\
+    assert (
+        shown
+        == """\
 **Test** (a test). Given: $t \\neq 0$; $r, t$ real.
 
 $$
@@ -533,6 +570,7 @@ $$
 $$
 
 1. a square — certificate: $\\displaystyle r^{2}$"""
+    )
 
 
 def test_indices_that_would_be_confused_are_shown_apart():
@@ -541,7 +579,8 @@ def test_indices_that_would_be_confused_are_shown_apart():
     assert "Sum(A[i', i], (i', 1, n))" in shown
     first, second = Dummy("i", integer=True), Dummy("i", integer=True)
     assert "Sum(x[i], (i, 1, n))*Sum(y[i], (i, 1, n))" in repr(
-        chain(Sum(x[first], (first, 1, n)) * Sum(y[second], (second, 1, n))))
+        chain(Sum(x[first], (first, 1, n)) * Sum(y[second], (second, 1, n)))
+    )
 
 
 DISPLAY = """
@@ -557,8 +596,9 @@ def test_the_same_text_under_every_hash_seed():
     def shown(seed: str) -> str:
         environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         code = DISPLAY.format(tests=str(Path(__file__).parent))
-        return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True,
-                              check=True).stdout
+        return subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        ).stdout
 
     first, second = shown("1"), shown("2")
     assert first == second and "aligned" in first and "≥" in first

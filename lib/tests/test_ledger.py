@@ -1,9 +1,16 @@
 """The record: what a verdict needs, what is counted, and what travels in the notebook."""
 
-import pytest
+import json
+import subprocess
+import sys
 
-from smalltorch import data, ledger
-from smalltorch.ledger import CHAPTER_MIME, RECORD_MIME, Chapter, Evidence, anchor, cited, executed, none_possible
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from smalltorch import data
+from smalltorch.engine import ledger
+from smalltorch.engine.ledger import Chapter, cited, executed, none_possible
+from smalltorch.engine.schema import CHAPTER_MIME, RECORD_MIME, Evidence, anchor, read_closing, read_records
 
 CLAIMS = """\
 id,source,place,claim,chapter
@@ -33,12 +40,25 @@ def test_a_chapter_that_settles_its_claims():
     c.settle("S0-2.1-eq2", verdict="true if $n>1$", holds="It is then.", by=[derived], assuming="$n>1$")
     shown = c.close()._repr_mimebundle_()
     assert shown["text/plain"] == "2 claims settled, 2 checks executed, 2 declared"
-    assert shown[CHAPTER_MIME] == {"chapter": "norms", "declared": 2, "executed": 2,
-                                   "claims": ["S0-2.1-eq1", "S0-2.1-eq2"]}
+    assert shown[CHAPTER_MIME] == {
+        "chapter": "norms",
+        "declared": 2,
+        "executed": 2,
+        "claims": ("S0-2.1-eq1", "S0-2.1-eq2"),
+        "cell": 0,
+    }
     first, second = shown[RECORD_MIME]["records"]
-    assert first == {"claim": "S0-2.1-eq1", "chapter": "norms", "verdict": "true", "statement": "It is.",
-                     "assumptions": "", "evidence": ({"kind": "derived", "text": "derived for all n"},
-                                                     {"kind": "verified", "text": "verified, tightness 1"})}
+    assert first == {
+        "claim": "S0-2.1-eq1",
+        "chapter": "norms",
+        "verdict": "true",
+        "statement": "It is.",
+        "assumptions": "",
+        "evidence": (
+            {"kind": "derived", "text": "derived for all n", "cell": 0},
+            {"kind": "verified", "text": "verified, tightness 1", "cell": 0},
+        ),
+    }
     assert second["verdict"] == "true if $n>1$" and second["assumptions"] == "$n>1$"
     assert '<span id="claim-s0-2-1-eq1"></span>' in shown["text/markdown"]
 
@@ -60,8 +80,9 @@ def test_weak_evidence_decides_nothing(verdict, kind):
     assert not c.settled
 
 
-@pytest.mark.parametrize("verdict, kind", [("true", "counterexample"), ("true if small", "counterexample"),
-                                           ("imprecise", "none")])
+@pytest.mark.parametrize(
+    "verdict, kind", [("true", "counterexample"), ("true if small", "counterexample"), ("imprecise", "none")]
+)
 def test_evidence_of_the_wrong_kind(verdict, kind):
     c = chapter()
     evidence = executed(kind, "text") if kind != "none" else None
@@ -69,10 +90,19 @@ def test_evidence_of_the_wrong_kind(verdict, kind):
         c.settle("S0-2.1-eq1", verdict=verdict, holds="It is.", by=[evidence] if evidence else [])
 
 
-@pytest.mark.parametrize("verdict, kind", [
-    ("true", "derived"), ("true", "proved in text"), ("true", "computed"), ("true", "measured"),
-    ("false", "counterexample"), ("imprecise", "counterexample"), ("imprecise", "verified"), ("open", "verified"),
-])
+@pytest.mark.parametrize(
+    "verdict, kind",
+    [
+        ("true", "derived"),
+        ("true", "proved in text"),
+        ("true", "computed"),
+        ("true", "measured"),
+        ("false", "counterexample"),
+        ("imprecise", "counterexample"),
+        ("imprecise", "verified"),
+        ("open", "verified"),
+    ],
+)
 def test_evidence_of_the_right_kind(verdict, kind):
     c = chapter()
     c.settle("S0-2.1-eq1", verdict=verdict, holds="It is.", by=[executed(kind, "text")])
@@ -144,7 +174,7 @@ def test_close_demands_all_claims_and_all_checks():
     with pytest.raises(AssertionError, match="declares 2 checks, but 1 ran"):
         c.close()
     executed("verified", "text")
-    assert c.close().executed == 2
+    assert c.close().closing.executed == 2
 
 
 def test_a_chapter_counts_from_its_beginning():
@@ -171,3 +201,43 @@ def test_anchor():
 
 def test_names_of_checks_are_not_read_as_markup():
     assert executed("verified", "verified, a*b < $c$: tightness 1").text == r"verified, a\*b \< \$c\$: tightness 1"
+
+
+def test_what_is_written_is_read():
+    c = chapter()
+    done = executed("derived", "text")
+    c.settle(
+        "S0-2.1-eq1", verdict="true if $n>1$", holds="It is.", assuming="$n>1$", by=[done, cited("key", for_="it")]
+    )
+    c.settle("S0-2.1-eq2", verdict="open", holds="Nobody knows.", by=[none_possible("no data")])
+    table = c.close()
+    stored = json.loads(json.dumps(table._repr_mimebundle_()))
+    assert read_records(stored) == list(c.settled.values()) and read_closing(stored) == table.closing
+    assert [record.kind for record in read_records(stored)] == ["true if", "open"]
+    assert read_records({"text/plain": "1"}) == [] and read_closing({"text/plain": "1"}) is None
+
+
+def test_evidence_knows_its_cell():
+    shell = InteractiveShell.instance()
+    try:
+        for cell in (
+            "1",
+            "from smalltorch.engine.ledger import Chapter, executed, none_possible",
+            "c = Chapter('norms', checks=2)\nfirst = executed('derived', 'here')",
+            "2",
+            "second = executed('verified', 'two cells later')",
+            "third = none_possible('three cells later')",
+            "c = Chapter('norms', checks=2)",  # opened anew, it counts anew
+            "fourth = executed('verified', 'one cell later')",
+        ):
+            shell.run_cell(cell).raise_error()
+        found = [shell.user_ns[name].cell for name in ("first", "second", "third", "fourth")]
+    finally:
+        shell.events.unregister("pre_run_cell", ledger._count)
+        InteractiveShell.clear_instance()
+    assert found == [0, 2, 3, 1]
+
+
+def test_the_schema_needs_the_standard_library_only():
+    blocked = "import sys; sys.modules['torch'] = sys.modules['numpy'] = sys.modules['sympy'] = None; "
+    subprocess.run([sys.executable, "-c", blocked + "import smalltorch.engine.schema"], check=True)

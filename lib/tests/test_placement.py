@@ -7,13 +7,14 @@ import sys
 import pytest
 import torch
 
-from smalltorch import data
 from smalltorch.attention import MultiHead
-from smalltorch.block import observe
-from smalltorch.sample import generator
-from smalltorch.train import initial, markov
+from smalltorch.engine.sample import generator
+from smalltorch.experiments import placement
+from smalltorch.experiments.table import stored
+from smalltorch.models import observe
+from smalltorch.source import markov
+from smalltorch.train import initial
 
-placement = data.experiment("placement")
 N_ALL = math.sqrt(placement.N)
 
 
@@ -50,7 +51,7 @@ def test_rows_by_hand():
 
 
 def test_the_stored_table_is_whole():
-    head, lines = data.stored("placement")
+    head, lines = stored("placement")
     assert [line.split(":")[0] for line in head] == ["command", "seeds", "versions", "hardware"]
     assert tuple(lines[0]) == placement.COLUMNS
     keys = [tuple(line[key] for key in ("layers", "rate", "norm", "seed", "layer")) for line in lines]
@@ -59,7 +60,8 @@ def test_the_stored_table_is_whole():
     assert set(keys) == {
         (str(layers), rate, place, str(seed), str(layer))
         for layers, rate, place, seed in itertools.product(
-            (2, 6, 12), ("0.0", "0.001", "0.003"), placement.PLACES, range(len(seeds)))
+            (2, 6, 12), ("0.0", "0.001", "0.003"), placement.PLACES, range(len(seeds))
+        )
         for layer in range(1, layers + 1)
     } and len(keys) == len(set(keys))
     for line in lines:
@@ -68,7 +70,7 @@ def test_the_stored_table_is_whole():
 
 def test_the_stored_table_starts_as_the_script_does():
     """The untrained models need no training: their lines must come out again."""
-    _, lines = data.stored("placement")
+    _, lines = stored("placement")
     for place in placement.PLACES:
         for made, line in zip(
             placement.rows(6, place, 0.0, seeds=2, steps=1),
@@ -85,11 +87,11 @@ def test_the_script_writes_a_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["placement.py", *options])
     placement.main()
     text = out.read_text(encoding="utf-8").splitlines()
-    assert text[0].startswith("# command: python lib/experiments/placement.py --layers 1")
+    assert text[0].startswith("# command: python -m smalltorch.experiments.placement --layers 1")
     assert text[4] == ",".join(placement.COLUMNS) and len(text) == 5 + 2 * 2 * 2  # rates, placements, seeds
     assert "4 of 4: 1 layers, post, rate 0.001" in capsys.readouterr().err
 
 
 def test_a_missing_experiment_says_so():
-    with pytest.raises(FileNotFoundError, match="lib/experiments/nothing.csv not found"):
-        data.stored("nothing")
+    with pytest.raises(FileNotFoundError, match="nothing.csv"):
+        stored("nothing")

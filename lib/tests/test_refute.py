@@ -3,8 +3,8 @@
 import pytest
 from sympy import Eq, IndexedBase, Ne, S, Sum, exp, symbols
 
-from smalltorch.refute import refute
-from smalltorch.sums import Fact
+from smalltorch.engine.refute import refute
+from smalltorch.engine.sums import Fact
 
 n = symbols("n", integer=True, positive=True)
 i, j = symbols("i j", integer=True)
@@ -16,17 +16,32 @@ I, J = (i, 1, n), (j, 1, n)  # noqa: E741
 rows = Fact(Eq(Sum(A[i, j], J), 1), (i,))
 
 
-@pytest.mark.parametrize("left, relation, right", [
-    (r, "≤", r**2), (Sum(x[i], I) ** 2, "=", Sum(x[i] ** 2, I)), (q, ">", S(0)), (a, "<", b), (a + b, "≥", S(3)),
-], ids=str)
+@pytest.mark.parametrize(
+    "left, relation, right",
+    [
+        (r, "≤", r**2),
+        (Sum(x[i], I) ** 2, "=", Sum(x[i] ** 2, I)),
+        (q, ">", S(0)),
+        (a, "<", b),
+        (a + b, "≥", S(3)),
+    ],
+    ids=str,
+)
 def test_false_steps_are_broken(left, relation, right):
     found = refute(left, relation, right, [])
     assert "left = " in found and "right = " in found
 
 
-@pytest.mark.parametrize("left, relation, right", [
-    (a * b, "≤", (a + b) ** 2 / 4), (Sum(x[i], I) ** 2, "≤", n * Sum(x[i] ** 2, I)), (q, "≥", S(0)), (a, ">", S(0)),
-], ids=str)
+@pytest.mark.parametrize(
+    "left, relation, right",
+    [
+        (a * b, "≤", (a + b) ** 2 / 4),
+        (Sum(x[i], I) ** 2, "≤", n * Sum(x[i] ** 2, I)),
+        (q, "≥", S(0)),
+        (a, ">", S(0)),
+    ],
+    ids=str,
+)
 def test_true_steps_are_not(left, relation, right):
     assert refute(left, relation, right, []) is None
 

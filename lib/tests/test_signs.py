@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sympy import Abs, Function, IndexedBase, KroneckerDelta, Rational, S, Sum, Symbol, exp, log, pi, sqrt, symbols
 
-from smalltorch.signs import is_nonnegative, is_positive, is_real, sign
-from smalltorch.sums import Fact
+from smalltorch.engine.signs import is_nonnegative, is_positive, is_real, sign
+from smalltorch.engine.sums import Fact
 
 n, m = symbols("n m", integer=True, positive=True)
 i, j = symbols("i j", integer=True)
@@ -19,18 +19,59 @@ g = Function("g", positive=True)
 I, J = (i, 1, n), (j, 1, n)  # noqa: E741
 
 SEEN = {
-    a: "> 0", -a: "< 0", q: "≥ 0", r**2: "≥ 0", a * b + 1: "> 0", -q - r**2: "≤ 0", pi: "> 0", S(0): "= 0",
+    a: "> 0",
+    -a: "< 0",
+    q: "≥ 0",
+    r**2: "≥ 0",
+    a * b + 1: "> 0",
+    -q - r**2: "≤ 0",
+    pi: "> 0",
+    S(0): "= 0",
     exp(r): "> 0",
-    Rational(-1, 3): "< 0", a ** Rational(1, 3): "> 0", sqrt(q): "≥ 0", 1 / a: "> 0", (r - t) ** 2 * q: "≥ 0",
-    Abs(z): "≥ 0", KroneckerDelta(i, j): "≥ 0", (1 - KroneckerDelta(i, j)) ** 2: "≥ 0", g(r): "> 0", -a * -b: "> 0",
-    (-a) ** 3: "< 0", Sum(x[i] ** 2, I): "≥ 0", Sum(exp(x[i]), I): "> 0", Sum(-p[i], I): "≤ 0",
-    Sum((i - 1) * (x[i] - x[i - 1]) ** 2, I): "≥ 0", Sum(exp(x[i]), (i, 2, n)): "≥ 0", Sum(x[i], I) ** 2: "≥ 0",
+    Rational(-1, 3): "< 0",
+    a ** Rational(1, 3): "> 0",
+    sqrt(q): "≥ 0",
+    1 / a: "> 0",
+    (r - t) ** 2 * q: "≥ 0",
+    Abs(z): "≥ 0",
+    KroneckerDelta(i, j): "≥ 0",
+    (1 - KroneckerDelta(i, j)) ** 2: "≥ 0",
+    g(r): "> 0",
+    -a * -b: "> 0",
+    (-a) ** 3: "< 0",
+    Sum(x[i] ** 2, I): "≥ 0",
+    Sum(exp(x[i]), I): "> 0",
+    Sum(-p[i], I): "≤ 0",
+    Sum((i - 1) * (x[i] - x[i - 1]) ** 2, I): "≥ 0",
+    Sum(exp(x[i]), (i, 2, n)): "≥ 0",
+    Sum(x[i], I) ** 2: "≥ 0",
 }
 
 NOT_SEEN = [
-    r, z, z**2, r * t, a - b, 1 - a, r**3, x[i], Sum(x[i], I), log(a), 1 / r**2, 1 / q, r ** (2 * i), q**r, p[i] - p[j],
-    Sum(x[i] ** 2, (i, 1, n - 3)), Sum(x[i] ** 2, (i, 1, Symbol("N", integer=True))), Sum(i, (i, -2, n)),
-    Sum(r**2, (i, 1, Symbol("s", positive=True))), Sum(i - 2, I), a + z**2, (z - 1) ** 2, sqrt(r) ** 2, g(r) - 1,
+    r,
+    z,
+    z**2,
+    r * t,
+    a - b,
+    1 - a,
+    r**3,
+    x[i],
+    Sum(x[i], I),
+    log(a),
+    1 / r**2,
+    1 / q,
+    r ** (2 * i),
+    q**r,
+    p[i] - p[j],
+    Sum(x[i] ** 2, (i, 1, n - 3)),
+    Sum(x[i] ** 2, (i, 1, Symbol("N", integer=True))),
+    Sum(i, (i, -2, n)),
+    Sum(r**2, (i, 1, Symbol("s", positive=True))),
+    Sum(i - 2, I),
+    a + z**2,
+    (z - 1) ** 2,
+    sqrt(r) ** 2,
+    g(r) - 1,
 ]
 
 
@@ -81,8 +122,17 @@ def test_a_hypothesis_does_not_capture():
 
 
 def test_reality():
-    for expr in (r, x[i] * KroneckerDelta(i, j), sqrt(q), log(a), Sum(x[i], I) ** 2, 1 / (1 + Sum(x[i] ** 2, I)), r**i,
-                 sqrt(Sum(x[i] ** 2, I)), exp(-(r**2))):
+    for expr in (
+        r,
+        x[i] * KroneckerDelta(i, j),
+        sqrt(q),
+        log(a),
+        Sum(x[i], I) ** 2,
+        1 / (1 + Sum(x[i] ** 2, I)),
+        r**i,
+        sqrt(Sum(x[i] ** 2, I)),
+        exp(-(r**2)),
+    ):
         assert is_real(expr), expr
     for expr in (z, S.ImaginaryUnit, sqrt(r), log(r), log(q - 1), r ** Rational(3, 2), Sum(z**i, I), z * r, exp(z)):
         assert not is_real(expr), expr

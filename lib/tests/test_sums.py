@@ -22,7 +22,7 @@ from sympy import (
     symbols,
 )
 
-from smalltorch.sums import Fact, SumRule, match, normal_form, rename_bound, sum_rule
+from smalltorch.engine.sums import Fact, SumRule, match, normal_form, rename_bound, sum_rule
 
 n, m = symbols("n m", integer=True, positive=True)
 i, j, k, l = symbols("i j k l", integer=True)  # noqa: E741
@@ -119,10 +119,20 @@ def test_a_delta_does_not_capture():
     assert same(left, 1 / Sum(exp(x[k] * y[l]), (l, 1, n)), ranges={k: (S(1), n)})
 
 
-@pytest.mark.parametrize("entry, limits", [
-    (A[i, i], I), (A[j, i], (j, 1, m)), (A[j + 1, j], J), (A[i, j] ** 2, J), (A[i, j] * x[j], J), (A[i, j], (j, 2, n)),
-    (A[i, j], (j, 1, n - 1)), (A[i, j + 1], J),
-], ids=str)
+@pytest.mark.parametrize(
+    "entry, limits",
+    [
+        (A[i, i], I),
+        (A[j, i], (j, 1, m)),
+        (A[j + 1, j], J),
+        (A[i, j] ** 2, J),
+        (A[i, j] * x[j], J),
+        (A[i, j], (j, 2, n)),
+        (A[i, j], (j, 1, n - 1)),
+        (A[i, j + 1], J),
+    ],
+    ids=str,
+)
 def test_a_rule_applies_to_its_own_sum_only(entry, limits):
     assert normal_form(Sum(entry, limits), [rows]) == normal_form(Sum(entry, limits))
 
@@ -147,14 +157,18 @@ def test_declared_properties_of_a_free_index_bind():
     assert not same(Sum(A[0, j], J), 1, [rule]) and not same(Sum(A[i, j], J), 1, [rule])
 
 
-@pytest.mark.parametrize("expr, why", [
-    (Sum(x[j], (j, 1, i), (i, 1, n)), "dependent"),
-    (Sum(Sum(x[j], (j, 1, i)), I), "dependent"),
-    (Sum(1, (i, 1, n - 3)), "reversed"),
-    (Sum(1, (i, 1, Symbol("N", integer=True))), "reversed"),
-    (Sum(1, (i, 1, Symbol("r", positive=True))), "reversed"),
-    (Integral(exp(Symbol("t")), (Symbol("t"), 0, 1)), "integrals"),
-], ids=str)
+@pytest.mark.parametrize(
+    "expr, why",
+    [
+        (Sum(x[j], (j, 1, i), (i, 1, n)), "dependent"),
+        (Sum(Sum(x[j], (j, 1, i)), I), "dependent"),
+        (Sum(1, (i, 1, n - 3)), "reversed"),
+        (Sum(1, (i, 1, Symbol("N", integer=True))), "reversed"),
+        (Sum(1, (i, 1, Symbol("r", positive=True))), "reversed"),
+        (Integral(exp(Symbol("t")), (Symbol("t"), 0, 1)), "integrals"),
+    ],
+    ids=str,
+)
 def test_refusals(expr, why):
     with pytest.raises(ValueError, match=why):
         normal_form(expr)
@@ -214,26 +228,36 @@ def random_expression(random: Random, depth: int = 3, matrices: bool = False):
         return random.choice((x[a], y[b], A[a, b], KroneckerDelta(a, b), S(random.randint(-2, 3)), *last))
     first, second = (random_expression(random, depth - 1, matrices) for _ in range(2))
     index = random.choice((i, j, k))
-    return random.choice((
-        first + second, first * second, first - Rational(1, 2) * second, Sum(first, (index, 1, n)),
-        Sum(first * second, (index, 1, n)), Sum(first, (index, 1, n)) * second, first**2,
-        Sum(first, (index, 1, n), (random.choice([e for e in (i, j, k) if e != index]), 1, n)),
-    ))
+    return random.choice(
+        (
+            first + second,
+            first * second,
+            first - Rational(1, 2) * second,
+            Sum(first, (index, 1, n)),
+            Sum(first * second, (index, 1, n)),
+            Sum(first, (index, 1, n)) * second,
+            first**2,
+            Sum(first, (index, 1, n), (random.choice([e for e in (i, j, k) if e != index]), 1, n)),
+        )
+    )
 
 
 def explicit(expr, size: int):
     """The expression at n = size: the sums written out, without the normal form."""
+
     def written_out(e):
         if isinstance(e, Sum):
             (index, lo, hi), *outer = e.limits
             inner = sum(written_out(e.function.xreplace({index: S(v)})) for v in range(int(lo), int(hi) + 1))
             return written_out(Sum(inner, *outer)) if outer else inner
         return e.func(*map(written_out, e.args)) if e.has(Sum) else e
+
     # the free indices take the values 1, 1 and size, which lie in every range
     expr = written_out(rename_bound(expr).xreplace({n: S(size), i: S(1), j: S(1), k: S(size)}))
     # SymPy leaves (T³)² of matrices alone
-    return expand(expr.replace(lambda e: isinstance(e, Pow) and not e.is_commutative,
-                               lambda e: Mul(*[e.base] * int(e.exp))))
+    return expand(
+        expr.replace(lambda e: isinstance(e, Pow) and not e.is_commutative, lambda e: Mul(*[e.base] * int(e.exp)))
+    )
 
 
 @pytest.mark.parametrize("matrices", [False, True])
@@ -252,8 +276,11 @@ def test_fuzz(seed, matrices):
 def test_fuzz_with_rules():
     """Rules hold at a point where the rows sum to 1: the reduced expression has the same value there."""
     random = Random(5)
-    stochastic = {A[S(a), S(b)]: Rational((a + 2 * b) % 3 + 1, sum((a + 2 * c) % 3 + 1 for c in (1, 2)))
-                  for a in (1, 2) for b in (1, 2)}
+    stochastic = {
+        A[S(a), S(b)]: Rational((a + 2 * b) % 3 + 1, sum((a + 2 * c) % 3 + 1 for c in (1, 2)))
+        for a in (1, 2)
+        for b in (1, 2)
+    }
     applied = 0
     for _ in range(60):
         expr = random_expression(random)

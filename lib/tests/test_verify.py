@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from smalltorch import ledger
-from smalltorch.sample import normal
-from smalltorch.verify import Extremes, VerificationError, at_most, computed, equal, fails, measured
+from smalltorch.engine import ledger
+from smalltorch.engine.sample import normal
+from smalltorch.engine.verify import Extremes, VerificationError, at_most, computed, equal, fails, measured
 
 
 def free(z):
@@ -58,6 +58,7 @@ def test_a_false_statement_names_its_input(factor):
 
 def test_a_small_violation_after_equality_is_noticed():
     """The first inputs attain 1; later ones exceed it by less than a tie, but by more than the allowance."""
+
     def lhs(x):
         return 1 + 1e-9 * (l2(x) > 20).double()
 
@@ -116,6 +117,7 @@ def test_nan_and_infinity(bad):
 
 def test_nan_met_by_the_attack_only():
     """All random inputs are below 0.9; the attack climbs beyond."""
+
     def domain(z):
         return 0.5 + 0.4 * torch.tanh(z) if not z.requires_grad else 0.5 + 0.5 * torch.sigmoid(z)
 
@@ -144,6 +146,7 @@ def test_no_inputs(shapes):
 
 def test_the_gradient_attack_climbs():
     """A bump that no random input is near: the attack finds its top, from the slope."""
+
     def bump(x):
         return 1 / (1 + ((x - 7) ** 2).sum(-1))
 
@@ -202,6 +205,7 @@ def test_structured_search_ends_on_negative_values():
 
 def test_inputs_are_held_to_the_hypothesis():
     """Corners are not probability vectors: a violation there is none of the statement."""
+
     def peak(x):
         return x.amax(-1)
 
@@ -300,8 +304,17 @@ def test_computed():
     assert check.evidence.text == "computed, facts: 2 of 2 facts"
 
 
-@pytest.mark.parametrize("row", [("off", 2.1, 2), ("tiny, and off", 1e-12, 2e-12), ("not zero", 1e-6, 0),
-                                 ("NaN", math.nan, 2), ("infinite", math.inf, 2)], ids=str)
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("off", 2.1, 2),
+        ("tiny, and off", 1e-12, 2e-12),
+        ("not zero", 1e-6, 0),
+        ("NaN", math.nan, 2),
+        ("infinite", math.inf, 2),
+    ],
+    ids=str,
+)
 def test_computed_names_the_first_wrong_row(row):
     with pytest.raises(VerificationError, match=row[0]):
         computed("facts", [("right", 1, 1), row])
@@ -317,9 +330,13 @@ def test_computed_needs_facts():
 
 def test_failed_checks_leave_no_evidence(monkeypatch):
     monkeypatch.setattr(ledger, "_executed", [])
-    for failing in (lambda: vectors("no", l1, l2), lambda: fails("no", l2, l1, domain=free, shapes=[(3,)]),
-                    lambda: equal("no", l1, l2, domain=free, shapes=[(3,)]), lambda: measured("no", [1, 2], above=9),
-                    lambda: computed("no", [("no", 1, 2)])):
+    for failing in (
+        lambda: vectors("no", l1, l2),
+        lambda: fails("no", l2, l1, domain=free, shapes=[(3,)]),
+        lambda: equal("no", l1, l2, domain=free, shapes=[(3,)]),
+        lambda: measured("no", [1, 2], above=9),
+        lambda: computed("no", [("no", 1, 2)]),
+    ):
         with pytest.raises(VerificationError):
             failing()
     assert ledger._executed == []

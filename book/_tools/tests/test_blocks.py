@@ -1,4 +1,5 @@
 """Theorems and exercises: what a chapter lacks is found; lists, permalinks and the search's index of a small book."""
+
 import json
 import re
 from dataclasses import replace
@@ -22,14 +23,17 @@ def test_a_whole_chapter_passes():
     assert blocksext.problems(CHAPTER) == []
 
 
-@pytest.mark.parametrize(("changes", "complaint"), [
-    ({"blocks": (Block("lemma", "a-lemma", ""), *EXERCISES)}, "the lemma a-lemma has no title"),
-    ({"blocks": (Block("lemma", "lemma-3", "Sinks"), *EXERCISES)}, "the lemma “Sinks” has no label"),
-    ({"blocks": (Block("lemma", "a-lemma", "Two \\varepsilon"), *EXERCISES)}, "holds a formula"),
-    ({"blocks": EXERCISES[:1], "checkers": ("check_a",)}, "2 exercises at least, and has 1"),
-    ({"solved": ("ex-b",)}, "ex-a has no solution"),
-    ({"checkers": ("check_a",)}, "2 exercises and 1 checkers"),
-])
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"blocks": (Block("lemma", "a-lemma", ""), *EXERCISES)}, "the lemma a-lemma has no title"),
+        ({"blocks": (Block("lemma", "lemma-3", "Sinks"), *EXERCISES)}, "the lemma “Sinks” has no label"),
+        ({"blocks": (Block("lemma", "a-lemma", "Two \\varepsilon"), *EXERCISES)}, "holds a formula"),
+        ({"blocks": EXERCISES[:1], "checkers": ("check_a",)}, "2 exercises at least, and has 1"),
+        ({"solved": ("ex-b",)}, "ex-a has no solution"),
+        ({"checkers": ("check_a",)}, "2 exercises and 1 checkers"),
+    ],
+)
 def test_what_is_missing_is_found(changes, complaint):
     found = blocksext.problems(replace(CHAPTER, **changes))
     assert len(found) == 1 and complaint in found[0], found
@@ -114,13 +118,18 @@ Look at $b_{0}$.
 def chapter(title, name, text=""):
     checkers = "def check_a(answer):\n    return 'Right.'\n\n\ndef check_b(answer):\n    return 'Right.'"
     source = f"# {title}\n\n{BOX}{text}" + "".join(EXERCISE.format(letter, name) for letter in "ab")
-    return nbformat.writes(nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_markdown_cell(source), nbformat.v4.new_code_cell(checkers)],
-        metadata={"language_info": {"name": "python", "pygments_lexer": "ipython3"}}))
+    return nbformat.writes(
+        nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_markdown_cell(source), nbformat.v4.new_code_cell(checkers)],
+            metadata={"language_info": {"name": "python", "pygments_lexer": "ipython3"}},
+        )
+    )
 
 
-FILES |= {"notebooks/1-one/sinks.ipynb": chapter("Sinks", "sinks", THEOREM),
-          "notebooks/2-two/other.ipynb": chapter("Other", "other")}
+FILES |= {
+    "notebooks/1-one/sinks.ipynb": chapter("Sinks", "sinks", THEOREM),
+    "notebooks/2-two/other.ipynb": chapter("Other", "other"),
+}
 
 
 def build(folder, **files):
@@ -148,7 +157,7 @@ def read(book, page):
 def test_theorems_are_listed_with_links_that_start_from_the_list(book):
     text = read(book, "book/theorems")
     assert 'href="../notebooks/1-one/sinks.html#sinks-norm">Theorem 1.1 (A sink forces the norm)</a>' in text
-    assert text.count('href="../notebooks/2-two/other.html"') >= 3   # once by the list, twice in the statement
+    assert text.count('href="../notebooks/2-two/other.html"') >= 3  # once by the list, twice in the statement
     assert r"\[a\le b. \]" in text and "/mathjax@" in text and "equation-bound" not in text
     assert "1 theorems in 1 chapters" in text and "It has no theorems." in text
 
@@ -177,21 +186,29 @@ def test_blocks_have_permalinks(book):
 def test_the_search_finds_names_and_lists_them_once(book):
     text = (book / "searchindex.js").read_text(encoding="utf-8")
     index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
-    names = {(index["objnames"][str(kind)][2], f"{prefix}.{name}".strip("."))
-             for prefix, entries in index["objects"].items() for _, kind, _, _, name in entries}
-    assert names == {("theorem", "1.1 A sink forces the norm"),
-                     ("system", "Layer normalisation"), ("system", "Layer normalization"),
-                     *(("exercise", f"{n}.{k} Title {letter}") for n in (1, 2) for k, letter in ((1, "a"), (2, "b"))),
-                     *(("symbol", name) for name in ("C sub n", "Cesàro matrix", "Cesaro matrix", "uniform",
-                                               "s", "sink mass", "S"))}
+    names = {
+        (index["objnames"][str(kind)][2], f"{prefix}.{name}".strip("."))
+        for prefix, entries in index["objects"].items()
+        for _, kind, _, _, name in entries
+    }
+    assert names == {
+        ("theorem", "1.1 A sink forces the norm"),
+        ("system", "Layer normalisation"),
+        ("system", "Layer normalization"),
+        *(("exercise", f"{n}.{k} Title {letter}") for n in (1, 2) for k, letter in ((1, "a"), (2, "b"))),
+        *(("symbol", name) for name in ("C sub n", "Cesàro matrix", "Cesaro matrix", "uniform", "s", "sink mass", "S")),
+    }
     assert not any("sink forces" in title or "Solution" in title for title in index["alltitles"])
     assert "objNameMatch" in (book / "_static/language_data.js").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("row", "complaint"), [
-    ("| $t$ | time | | |\n", "the symbol t has no spoken name"),
-    ("| $s'$ | another | | s, s prime |\n", "two symbols are called s first"),
-])
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ("| $t$ | time | | |\n", "the symbol t has no spoken name"),
+        ("| $s'$ | another | | s, s prime |\n", "two symbols are called s first"),
+    ],
+)
 def test_a_symbol_needs_a_name_of_its_own(tmp_path, row, complaint):
     assert complaint in build(tmp_path, **{"book/notation.md": FILES["book/notation.md"] + row})
 

@@ -1,4 +1,5 @@
 """Punctuation is joined to the formula before it, and to no other place."""
+
 from docutils import nodes
 from docutils.utils import new_document
 

@@ -1,4 +1,5 @@
 """CITATION.cff is valid and fits the changelog, and what the pages make of it is right."""
+
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -47,18 +48,21 @@ def test_the_citation_file_is_valid_and_fits_the_changelog():
     assert problems(CFF, CHANGELOG) == []
 
 
-@pytest.mark.parametrize(("change", "complaint"), [
-    ({"title": " "}, "title is not text"),
-    ({"cff-version": "1.1.0"}, "cff-version is not 1.2.0"),
-    ({"type": "book"}, "type is neither"),
-    ({"authors": []}, "an author is not a name"),
-    ({"authors": ["Somebody"]}, "an author is not a name"),
-    ({"license": ["MIT"]}, "license is not that"),
-    ({"keywords": ["a", "a"]}, "a keyword stands twice"),
-    ({"version": "9.9"}, "version is not that of the changelog"),
-    ({"date-released": "2026-01-01"}, "date-released is not that of the changelog"),
-    ({"publisher": "us"}, "publisher is unknown"),
-])
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"title": " "}, "title is not text"),
+        ({"cff-version": "1.1.0"}, "cff-version is not 1.2.0"),
+        ({"type": "book"}, "type is neither"),
+        ({"authors": []}, "an author is not a name"),
+        ({"authors": ["Somebody"]}, "an author is not a name"),
+        ({"license": ["MIT"]}, "license is not that"),
+        ({"keywords": ["a", "a"]}, "a keyword stands twice"),
+        ({"version": "9.9"}, "version is not that of the changelog"),
+        ({"date-released": "2026-01-01"}, "date-released is not that of the changelog"),
+        ({"publisher": "us"}, "publisher is unknown"),
+    ],
+)
 def test_each_lapse_is_found(change, complaint):
     found = problems(CFF | change, CHANGELOG)
     assert len(found) == 1 and complaint in found[0]
@@ -79,19 +83,25 @@ def test_a_released_version_is_cited_with_its_year(tmp_path):
 
 def test_a_chapter_is_cited_as_part_of_the_book():
     assert BOOK.text() == "The authors (2026). Transformers: all & sundry. Version 1.2."
-    assert CHAPTER.text() == ("The authors (2026). “What is $A$?”, in: Transformers: all & sundry. Version 1.2. "
-                              "https://example.org/a_b")
+    assert CHAPTER.text() == (
+        "The authors (2026). “What is $A$?”, in: Transformers: all & sundry. Version 1.2. https://example.org/a_b"
+    )
 
 
 def test_bibtex_keeps_capitals_signs_and_addresses():
-    assert BOOK.bibtex("key") == """\
+    assert (
+        BOOK.bibtex("key")
+        == """\
 @misc{key,
   author    = {{The authors}},
   title     = {{Transformers: all \\& sundry}},
   year      = {2026},
   note      = {{Version 1.2}}
 }"""
-    assert CHAPTER.bibtex("key-a") == """\
+    )
+    assert (
+        CHAPTER.bibtex("key-a")
+        == """\
 @incollection{key-a,
   author    = {{The authors}},
   title     = {{What is \\$A\\$?}},
@@ -100,3 +110,4 @@ def test_bibtex_keeps_capitals_signs_and_addresses():
   note      = {{Version 1.2}},
   url       = {https://example.org/a_b}
 }"""
+    )

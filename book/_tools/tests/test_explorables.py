@@ -1,4 +1,5 @@
 """The figures that move: the comparison with the library notices what differs, and the list names what exists."""
+
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,12 +22,15 @@ def test_the_right_numbers_pass():
     assert explorables.problems([entry()], ["softmax"]) == []
 
 
-@pytest.mark.parametrize("changes, words", [
-    ({"norm": 0.2}, "norm is 0.2"),
-    ({"norm": None}, "norm is None"),
-    ({"p": [1.0]}, "p is [1.0]"),
-    ({"more": 1}, "the page computes"),
-])
+@pytest.mark.parametrize(
+    "changes, words",
+    [
+        ({"norm": 0.2}, "norm is 0.2"),
+        ({"norm": None}, "norm is None"),
+        ({"p": [1.0]}, "p is [1.0]"),
+        ({"more": 1}, "the page computes"),
+    ],
+)
 def test_wrong_numbers_are_named(changes, words):
     assert words in "".join(explorables.problems([entry(**changes)], ["softmax"]))
 

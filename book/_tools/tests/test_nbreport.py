@@ -1,4 +1,5 @@
 """A notebook that no longer gives its outputs is reported with its chapter, its claims and the input that broke it."""
+
 import os
 import subprocess
 import sys
@@ -20,8 +21,14 @@ class Shown:
 
 def settling(claim, verdict="true"):
     """A cell that leaves a record of the claim, with its output."""
-    entry = {"claim": claim, "chapter": "norm", "verdict": verdict, "statement": "It holds.", "assumptions": "",
-             "evidence": [{"kind": "derived", "text": "all n"}]}
+    entry = {
+        "claim": claim,
+        "chapter": "norm",
+        "verdict": verdict,
+        "statement": "It holds.",
+        "assumptions": "",
+        "evidence": [{"kind": "derived", "text": "all n"}],
+    }
     bundle = {"text/plain": "recorded", records.RECORD: {"records": [entry]}}
     source = f"assert variance == 1\nBUNDLE = {bundle!r}\n{SHOW}\n\nShown()"
     return new_code_cell(source, outputs=[new_output("execute_result", bundle)])
@@ -32,8 +39,18 @@ def run(folder, *cells):
     (folder / ".pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     notebook = notebooks.normalise(new_notebook(cells=list(cells)))
     nbformat.write(notebook, folder / "notebooks/norm.ipynb")
-    command = [sys.executable, "-m", "pytest", "-p", "nbreport", "-p", "no:cacheprovider", "--nbval",
-               "--nbval-current-env", "notebooks"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "nbreport",
+        "-p",
+        "no:cacheprovider",
+        "--nbval",
+        "--nbval-current-env",
+        "notebooks",
+    ]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(TOOLS), str(TOOLS.parent / "_ext")))}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
@@ -52,7 +69,8 @@ def test_only_the_claims_of_the_check_that_failed_are_named(tmp_path):
     """All claims are settled in the last cell, which fails for want of names; that alone must not name them."""
     check = new_code_cell(
         "def check(name, value):\n    assert value == 1, f'{name}: {value} instead of 1'\n    return value\n"
-        "mean = check('mean of a row', 1)\nvariance = check('variance of a row', 2)\nlength = check('length', 1)")
+        "mean = check('mean of a row', 1)\nvariance = check('variance of a row', 2)\nlength = check('length', 1)"
+    )
     ids = {"S0-1": "mean", "S0-2": "mean, variance", "S0-3": "length", "S0-4": "mean"}
     settle = "".join(f"chapter.settle('{claim}', verdict='true', by=[{names}])\n" for claim, names in ids.items())
     cell = settling("S0-1")

@@ -1,4 +1,5 @@
 """A new chapter is listed wherever it must be, and runs and settles its claims as it is."""
+
 import nbformat
 import pytest
 import yaml
@@ -69,10 +70,13 @@ def run(path):
     return space["closed"]
 
 
-@pytest.mark.parametrize(("name", "folder", "verdict"), [
-    ("sinusoids", "", "open"),              # planned: its claims are there
-    ("my-chapter", "1-attention", "true"),  # new: the template's own claim
-])
+@pytest.mark.parametrize(
+    ("name", "folder", "verdict"),
+    [
+        ("sinusoids", "", "open"),  # planned: its claims are there
+        ("my-chapter", "1-attention", "true"),  # new: the template's own claim
+    ],
+)
 def test_it_runs_and_settles_its_claims_as_it_is(root, name, folder, verdict):
     done = new_chapter.create(root, name, folder)
     book = records.read_book(root)
@@ -91,7 +95,8 @@ def test_every_part_of_the_book_can_have_a_new_chapter():
         if part["folder"]:
             changed = yaml.safe_load(new_chapter.add_to_part(text, part["folder"], "new"))
             assert next(other for other in changed if other["title"] == part["title"]) == (
-                part | {"chapters": [*part["chapters"], "new"]})
+                part | {"chapters": [*part["chapters"], "new"]}
+            )
 
 
 def test_the_template_is_in_normal_form_but_for_its_counts():
@@ -107,10 +112,21 @@ def test_chapters_are_listed_in_the_order_of_their_part(root):
     for name in ("heads", "scaling", "attention", "rotary"):
         new_chapter.create(root, name)
     toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    listed = [(part.get("caption"), part.get("numbered"),
-               [chapter["file"].rpartition("/")[2] for chapter in part["chapters"]]) for part in toc["parts"]]
-    assert listed == [("Attention", None, ["1-attention"]), (None, True, ["attention", "reach", "scaling", "heads"]),
-                      ("Position", None, ["6-position"]), (None, True, ["rotary"]), ("Back matter", None, ["ledger"])]
+    listed = [
+        (
+            part.get("caption"),
+            part.get("numbered"),
+            [chapter["file"].rpartition("/")[2] for chapter in part["chapters"]],
+        )
+        for part in toc["parts"]
+    ]
+    assert listed == [
+        ("Attention", None, ["1-attention"]),
+        (None, True, ["attention", "reach", "scaling", "heads"]),
+        ("Position", None, ["6-position"]),
+        (None, True, ["rotary"]),
+        ("Back matter", None, ["ledger"]),
+    ]
 
 
 def test_the_page_that_opens_a_part_has_a_line_for_each_chapter(root):
@@ -123,14 +139,17 @@ def test_the_page_that_opens_a_part_has_a_line_for_each_chapter(root):
     assert started.startswith("# Position\n") and started.endswith(f"```{{part}}\nrotary: {line}\n```\n")
 
 
-@pytest.mark.parametrize(("name", "folder", "complaint"), [
-    ("", "", "NAME"),
-    ("My Chapter", "1-attention", "NAME"),
-    ("reach", "", "exists"),
-    ("my-chapter", "", "PART"),
-    ("my-chapter", "12-nowhere", "PART"),
-    ("sinusoids", "1-attention", "expected 6-position"),
-])
+@pytest.mark.parametrize(
+    ("name", "folder", "complaint"),
+    [
+        ("", "", "NAME"),
+        ("My Chapter", "1-attention", "NAME"),
+        ("reach", "", "exists"),
+        ("my-chapter", "", "PART"),
+        ("my-chapter", "12-nowhere", "PART"),
+        ("sinusoids", "1-attention", "expected 6-position"),
+    ],
+)
 def test_what_cannot_be_is_refused_and_nothing_is_written(root, name, folder, complaint):
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     with pytest.raises(new_chapter.Refusal, match=complaint):

@@ -1,4 +1,5 @@
 """The form of notebooks: normalising is idempotent and keeps what it should, and each lapse is found."""
+
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -50,18 +51,21 @@ def test_no_path_of_this_machine_stays_in_an_output(root):
     assert nbformat.read(path, 4).cells[2].outputs[0].text == "lib/x.py cell:1: Warning"
 
 
-@pytest.mark.parametrize(("change", "complaint"), [
-    (lambda nb: nb.cells[1].update(source="import os"), "setup cell is not the one"),
-    (lambda nb: nb.cells[1].metadata.update(tags=[]), "must carry the tag 'setup'"),
-    (lambda nb: nb.cells[2].update(execution_count=None), "was never run"),
-    (lambda nb: nb.cells[2].update(execution_count=7), "not in normal form"),
-    (lambda nb: nb.cells[2].update(id="other"), "not in normal form"),
-    (lambda nb: nb.cells[2].update(source="plot();"), "ends with ';'"),
-    (lambda nb: nb.cells[2].update(source="# NBVAL_IGNORE_OUTPUT\n1"), "asks nbval to look away"),
-    (lambda nb: nb.cells[2].metadata.update(tags=["nbval-skip"]), "asks nbval to look away"),
-    (lambda nb: nb.cells[2].outputs.append(new_output("error", ename="E", evalue="")), "ends in an error"),
-    (lambda nb: nb.cells[2].outputs.append(new_output("stream", text="x" * 600_000)), "kB are allowed"),
-])
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda nb: nb.cells[1].update(source="import os"), "setup cell is not the one"),
+        (lambda nb: nb.cells[1].metadata.update(tags=[]), "must carry the tag 'setup'"),
+        (lambda nb: nb.cells[2].update(execution_count=None), "was never run"),
+        (lambda nb: nb.cells[2].update(execution_count=7), "not in normal form"),
+        (lambda nb: nb.cells[2].update(id="other"), "not in normal form"),
+        (lambda nb: nb.cells[2].update(source="plot();"), "ends with ';'"),
+        (lambda nb: nb.cells[2].update(source="# NBVAL_IGNORE_OUTPUT\n1"), "asks nbval to look away"),
+        (lambda nb: nb.cells[2].metadata.update(tags=["nbval-skip"]), "asks nbval to look away"),
+        (lambda nb: nb.cells[2].outputs.append(new_output("error", ename="E", evalue="")), "ends in an error"),
+        (lambda nb: nb.cells[2].outputs.append(new_output("stream", text="x" * 600_000)), "kB are allowed"),
+    ],
+)
 def test_each_lapse_is_found(root, change, complaint):
     path = stored(root, new_code_cell("1"))
     rewrite(path, change)

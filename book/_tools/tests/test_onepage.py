@@ -1,4 +1,5 @@
 """The book on one page: links stay within it, ids are unique, and what cannot be on paper is left out."""
+
 import pytest
 
 import onepage
@@ -6,15 +7,18 @@ import onepage
 PAGES = {"a/x", "a/y"}
 
 
-@pytest.mark.parametrize(("address", "there"), [
-    ("y.html#here", "#a/y:here"),
-    ("../a/y.html", "#a/y"),
-    ("y.html?part=one", "#a/y"),
-    ("#here", "#a/x:here"),
-    ("https://example.org/y.html", "https://example.org/y.html"),
-    ("../genindex.html", None),
-    ("../_sources/a/y.ipynb", None),
-])
+@pytest.mark.parametrize(
+    ("address", "there"),
+    [
+        ("y.html#here", "#a/y:here"),
+        ("../a/y.html", "#a/y"),
+        ("y.html?part=one", "#a/y"),
+        ("#here", "#a/x:here"),
+        ("https://example.org/y.html", "https://example.org/y.html"),
+        ("../genindex.html", None),
+        ("../_sources/a/y.ipynb", None),
+    ],
+)
 def test_links_lead_into_the_page_or_nowhere(address, there):
     assert onepage.redirect(address, "a/x", PAGES) == there
 
@@ -34,20 +38,25 @@ def test_an_article_keeps_its_text_and_loses_what_paper_cannot_do():
 
 
 def test_links_to_what_is_left_out_are_taken_away():
-    html = ('<article class="bd-article"><p class="explorable" id="m">x</p>'
-            '<a href="#m">M</a> <a href="#t">T</a><i id="t"></i></article>')
+    html = (
+        '<article class="bd-article"><p class="explorable" id="m">x</p>'
+        '<a href="#m">M</a> <a href="#t">T</a><i id="t"></i></article>'
+    )
     body = onepage.article(html, "a/x", {"a/x"}, 0, "")
     onepage.unlink([("", [body])])
     assert [link["href"] for link in body("a")] == ["#a/x:t"] and body.get_text().strip() == "M T"
 
 
 def test_parts_go_on_without_a_caption_and_lists_are_left_out(tmp_path):
-    (tmp_path / "_toc.yml").write_text("""
+    (tmp_path / "_toc.yml").write_text(
+        """
         root: index
         parts:
         - {caption: One, chapters: [{file: book/parts/1-one, title: Overview}]}
         - {numbered: true, chapters: [{file: a}, {file: b}]}
-        - {caption: Rest, chapters: [{file: book/theorems}, {file: c}]}""", encoding="utf-8")
+        - {caption: Rest, chapters: [{file: book/theorems}, {file: c}]}""",
+        encoding="utf-8",
+    )
     order = onepage.parts(tmp_path)
     assert order == [("", ["index"]), ("One", ["book/parts/1-one", "a", "b"]), ("Rest", ["c"])]
     assert [onepage.depth(part, page) for part, pages in order for page in pages] == [0, 0, 1, 1, 1]
@@ -55,7 +64,9 @@ def test_parts_go_on_without_a_caption_and_lists_are_left_out(tmp_path):
 
 def test_the_contents_name_every_page():
     html = '<article class="bd-article"><h1>{}</h1></article>'
-    book = [("", [onepage.article(html.format("Book"), "b", {"b"}, 0, "")]),
-            ("Part", [onepage.article(html.format(name), name, {name}, 1, "") for name in ("One", "Two &amp; a half")])]
+    book = [
+        ("", [onepage.article(html.format("Book"), "b", {"b"}, 0, "")]),
+        ("Part", [onepage.article(html.format(name), name, {name}, 1, "") for name in ("One", "Two &amp; a half")]),
+    ]
     text = onepage.contents(book)
     assert all(f'data-of="{name}"' in text for name in ("b", "One")) and "<span>Two &amp; a half</span>" in text

@@ -1,4 +1,5 @@
 """The checks of built pages find what they are for."""
+
 import pytest
 
 import pages
@@ -10,28 +11,34 @@ def check(tmp_path, body, head=""):
     return pages.problems(tmp_path)[0]
 
 
-@pytest.mark.parametrize("body", [
-    '<a href="other.html#here">a</a> <a href="https://example.org">b</a>',
-    '<img src="other.html" alt="A line that rises">',
-    r'<span class="math notranslate">\(\frac{1}{2}\)</span> <code>\frac $x$</code> <pre>cost: $5</pre>',
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        '<a href="other.html#here">a</a> <a href="https://example.org">b</a>',
+        '<img src="other.html" alt="A line that rises">',
+        r'<span class="math notranslate">\(\frac{1}{2}\)</span> <code>\frac $x$</code> <pre>cost: $5</pre>',
+    ],
+)
 def test_what_is_right_passes(tmp_path, body):
     assert check(tmp_path, body) == []
 
 
-@pytest.mark.parametrize(("body", "complaint"), [
-    ('<a href="nowhere.html">a</a>', "nowhere.html does not exist"),
-    ('<a href="other.html#there">a</a>', "has no such anchor"),
-    ('<a href="#there">a</a>', "has no such anchor"),
-    ('<p id="a">One.</p> <p id="a">Two.</p>', "more than once"),
-    ('<img src="other.html">', "no alternative text"),
-    ('<img src="other.html" alt="../_images/0123.png">', "no alternative text"),
-    ("<p>the norm is $\\sqrt n</p>", "stray markup"),
-    (r"<p>the norm is \sqrt n</p>", "stray markup"),
-    ("<p>:::{note}</p>", "stray markup"),
-    ('<script src="https://cdn.example/x.js"></script>', "loads https://cdn.example/x.js"),
-    ('<img src="//cdn.example/x.png" alt="A picture">', "loads //cdn.example/x.png"),
-])
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ('<a href="nowhere.html">a</a>', "nowhere.html does not exist"),
+        ('<a href="other.html#there">a</a>', "has no such anchor"),
+        ('<a href="#there">a</a>', "has no such anchor"),
+        ('<p id="a">One.</p> <p id="a">Two.</p>', "more than once"),
+        ('<img src="other.html">', "no alternative text"),
+        ('<img src="other.html" alt="../_images/0123.png">', "no alternative text"),
+        ("<p>the norm is $\\sqrt n</p>", "stray markup"),
+        (r"<p>the norm is \sqrt n</p>", "stray markup"),
+        ("<p>:::{note}</p>", "stray markup"),
+        ('<script src="https://cdn.example/x.js"></script>', "loads https://cdn.example/x.js"),
+        ('<img src="//cdn.example/x.png" alt="A picture">', "loads //cdn.example/x.png"),
+    ],
+)
 def test_what_is_wrong_is_found(tmp_path, body, complaint):
     found = check(tmp_path, body)
     assert len(found) == 1 and complaint in found[0]

@@ -1,4 +1,5 @@
 """The library's page: signatures and docstrings are read as they stand, and nothing public is left out."""
+
 import re
 
 import pytest
@@ -11,7 +12,8 @@ SOURCE = '''
 """About it. Chapter `norm`."""
 from typing import NamedTuple
 from smalltorch.shapes import check
-from smalltorch import data as stored, show
+from smalltorch import data as stored
+from smalltorch.engine import show
 
 def f(X: Float[Tensor, "n d"], *, eps: float = 1e-5) -> Float[Tensor, " n"]:
     """Like `g`, and `h`.
@@ -56,8 +58,10 @@ def test_signatures_and_members():
 def test_docstrings_become_markdown_with_links():
     module = reference.read_module("m", SOURCE)
     text = reference.markdown(module.entries[0].doc, {"g": "smalltorch.m.g"}, {})
-    assert text == ("Like {py:obj}`g <smalltorch.m.g>`, and `h`.\n\nA paragraph - in two lines.\n\n    code(here)\n\n"
-                    "Raises:\n\n- `ValueError`: if X is not what it should be.")
+    assert text == (
+        "Like {py:obj}`g <smalltorch.m.g>`, and `h`.\n\nA paragraph - in two lines.\n\n    code(here)\n\n"
+        "Raises:\n\n- `ValueError`: if X is not what it should be."
+    )
     assert reference.markdown(module.doc, {}, {"norm": "/there.ipynb"}) == "About it. Chapter “[](/there.ipynb)”."
     assert reference.markdown(module.doc, {}, {}) == module.doc
 

@@ -1,4 +1,5 @@
 """A book of two chapters, built with and without a public address: its links, its map and the page of its part."""
+
 import re
 import subprocess
 import sys
@@ -31,7 +32,11 @@ root = Path(sys.argv[1])
 sys.exit(build_sphinx(root, root / "html", noconfig=True, path_config=root / "_config.yml", quiet=True,
                       confoverrides={"latex_individualpages": False}))
 """
-ADDRESSES = {"none": "", "github": "https://github.com/an-org/a-repo", "elsewhere": "https://forge.example/an-org/a-repo"}
+ADDRESSES = {
+    "none": "",
+    "github": "https://github.com/an-org/a-repo",
+    "elsewhere": "https://forge.example/an-org/a-repo",
+}
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +69,27 @@ def words(html):
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
-@pytest.mark.parametrize(("name", "links"), [
-    ("none", []),
-    ("github", ["https://colab.research.google.com/github/an-org/a-repo/blob/main/notebooks/spectrum/norm-bounds.ipynb",
+@pytest.mark.parametrize(
+    ("name", "links"),
+    [
+        ("none", []),
+        (
+            "github",
+            [
+                "https://colab.research.google.com/github/an-org/a-repo/blob/main/notebooks/spectrum/norm-bounds.ipynb",
                 "https://github.com/an-org/a-repo",
-                "https://github.com/an-org/a-repo/issues/new?title=Error%20in%20notebooks/spectrum/norm-bounds%3A%20"]),
-    ("elsewhere", ["https://forge.example/an-org/a-repo",
-                   "https://forge.example/an-org/a-repo/issues/new?title=Error%20in%20notebooks/spectrum/norm-bounds%3A%20"]),
-])
+                "https://github.com/an-org/a-repo/issues/new?title=Error%20in%20notebooks/spectrum/norm-bounds%3A%20",
+            ],
+        ),
+        (
+            "elsewhere",
+            [
+                "https://forge.example/an-org/a-repo",
+                "https://forge.example/an-org/a-repo/issues/new?title=Error%20in%20notebooks/spectrum/norm-bounds%3A%20",
+            ],
+        ),
+    ],
+)
 def test_links_to_colab_and_the_repository_need_a_public_address(build, name, links):
     root, _ = build(name)
     found = re.findall(r'href="(https?:[^"]*)"', page(root, CHAPTER))
@@ -80,11 +98,14 @@ def test_links_to_colab_and_the_repository_need_a_public_address(build, name, li
     assert "colab" not in page(root, "book/index")
 
 
-@pytest.mark.parametrize(("name", "address"), [
-    ("none", ""),
-    ("github", " https://github.com/an-org/a-repo/blob/main/notebooks/spectrum/norm-bounds.ipynb"),
-    ("elsewhere", " https://forge.example/an-org/a-repo"),
-])
+@pytest.mark.parametrize(
+    ("name", "address"),
+    [
+        ("none", ""),
+        ("github", " https://github.com/an-org/a-repo/blob/main/notebooks/spectrum/norm-bounds.ipynb"),
+        ("elsewhere", " https://forge.example/an-org/a-repo"),
+    ],
+)
 def test_a_chapter_is_cited_with_its_title_and_address(build, name, address):
     root, _ = build(name)
     cited = re.findall(r"<pre>([^<]*)</pre>", page(root, CHAPTER).partition('id="cite"')[2])
@@ -111,7 +132,7 @@ def test_the_map_has_what_the_records_say(build):
     for title, names, seconds in [*expected, whole]:
         counts = [str(count) for count in book.counts(book.claims_of(*names)).values() if count]
         assert f"{title} {' '.join(counts)} {seconds} s" in rows
-    assert f"Attention ({len(book.claims_of(*book.parts[0].chapters))})" in words(page(root, "book/index"))   # to come
+    assert f"Attention ({len(book.claims_of(*book.parts[0].chapters))})" in words(page(root, "book/index"))  # to come
 
 
 def test_the_page_of_a_part_counts_its_claims_and_misses_no_result(build):
@@ -124,5 +145,5 @@ def test_the_page_of_a_part_counts_its_claims_and_misses_no_result(build):
         link = re.search(rf'href="{re.escape(part)}&amp;verdict={kind}">(.*?)</a>', html)[1]
         assert words(link) == f"{counts[kind.replace('-', ' ')]} {text}"
     complaint = "there must be one result, “name: what it found”, for each chapter of the part"
-    assert f"{complaint}: depth" in said      # a result, but here no chapter
+    assert f"{complaint}: depth" in said  # a result, but here no chapter
     assert f"{complaint}: norm-bounds" not in said

@@ -1,4 +1,5 @@
 """The index of systems: each way in which a row can go wrong is found, and this book's rows lead where they say."""
+
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,11 @@ from records import Book, Chapter, Part
 from systems import System
 
 ROOT = Path(__file__).resolve().parents[3]
-BOOK = Book((), {"norm": Chapter("norm", "notebooks/1/norm", "Norm", 1, (), (), {"a-proof": "A proof"})},
-            (Part("One", "1", ("norm", "later")),))
+BOOK = Book(
+    (),
+    {"norm": Chapter("norm", "notebooks/1/norm", "Norm", 1, (), (), {"a-proof": "A proof"})},
+    (Part("One", "1", ("norm", "later")),),
+)
 ROW = System(1, "N3", "norms", "LayerNorm", "a norm", ("I", "D"), ("norm#a-proof", "later"))
 
 
@@ -22,18 +26,21 @@ def test_a_row_says_where_its_system_works_and_where_it_is_planned():
     assert replace(ROW, kinds=("N",)).state == "named only"
 
 
-@pytest.mark.parametrize(("changes", "complaint"), [
-    ({"number": 3}, "expected the number 1"),
-    ({"source": "S0"}, "the source 'S0'"),
-    ({"what": ""}, "is empty"),
-    ({"kinds": ("D", "I")}, "the kind 'D I'"),
-    ({"kinds": ()}, "the kind ''"),
-    ({"where": ()}, "no chapter has it"),
-    ({"where": ("nowhere",)}, "'nowhere' is not in parts.yml"),
-    ({"where": ("norm",)}, "norm exists: name the section"),
-    ({"where": ("later#a-proof",)}, "later does not exist yet"),
-    ({"where": ("norm#a-lemma",)}, "norm has no section 'a-lemma'"),
-])
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"number": 3}, "expected the number 1"),
+        ({"source": "S0"}, "the source 'S0'"),
+        ({"what": ""}, "is empty"),
+        ({"kinds": ("D", "I")}, "the kind 'D I'"),
+        ({"kinds": ()}, "the kind ''"),
+        ({"where": ()}, "no chapter has it"),
+        ({"where": ("nowhere",)}, "'nowhere' is not in parts.yml"),
+        ({"where": ("norm",)}, "norm exists: name the section"),
+        ({"where": ("later#a-proof",)}, "later does not exist yet"),
+        ({"where": ("norm#a-lemma",)}, "norm has no section 'a-lemma'"),
+    ],
+)
 def test_what_is_wrong_is_found(changes, complaint):
     found = systems.problems((replace(ROW, **changes),), BOOK)
     assert len(found) == 1 and complaint in found[0], found

@@ -1,4 +1,5 @@
 """The files to take away are linked where they are, packed the same way each time; faults of the PDF are found."""
+
 import zipfile
 from collections import Counter
 from types import SimpleNamespace
@@ -42,14 +43,14 @@ def test_the_archive_is_the_same_each_time_and_does_not_hold_itself(tmp_path):
     assert archive.read_bytes() == first
     packed = zipfile.ZipFile(archive)
     assert packed.namelist() == [f"{takeawayext.NAME}/{name}" for name in ("a/c.html", "b.html")]
-    assert all(entry.external_attr >> 16 & 0o444 == 0o444 for entry in packed.infolist())   # all may read
+    assert all(entry.external_attr >> 16 & 0o444 == 0o444 for entry in packed.infolist())  # all may read
 
 
 def test_what_a_page_has_is_read_from_it():
-    html = r'''<h2><span>1.2. </span>Of <span class="math">\(n\)</span> &amp; more
+    html = r"""<h2><span>1.2. </span>Of <span class="math">\(n\)</span> &amp; more
         <a class="headerlink" href="#x">#</a></h2>
         <div class="math"><span class="eqno">(1)</span>\[a &lt;
-        b\]</div><p>Short.</p><p>A text that is long enough to be found again.</p>'''
+        b\]</div><p>Short.</p><p>A text that is long enough to be found again.</p>"""
     assert list(pdf.headings(html, 1)) == [(3, "1.2.Of…&more")]
     assert list(pdf.formulas(html)) == ["n", "a<b"]
     assert list(pdf.pieces(html.partition("</h2>")[2])) == ["Atextthatislongenoughtobe"]

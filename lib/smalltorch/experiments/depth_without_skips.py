@@ -1,7 +1,7 @@
 """How deep can attention be stacked before it no longer learns? With and without skip connections, and MLPs.
 
-    python lib/experiments/depth_without_skips.py                            # the whole table, 8 minutes on one core
-    python lib/experiments/depth_without_skips.py --layers 6 --steps 400 --out more.csv
+    python -m smalltorch.experiments.depth_without_skips       # the whole table, 8 minutes on one core
+    python -m smalltorch.experiments.depth_without_skips --layers 6 --steps 400 --out more.csv
 
 The source is a Markov chain of order 1: the next token depends on the last one only. A model that tells its tokens
 apart can reach the bigram entropy; one whose tokens are all the same can reach the unigram entropy and no less. So one
@@ -35,9 +35,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from smalltorch.collapse import relative_residual
-from smalltorch.data import store
-from smalltorch.sample import generator
-from smalltorch.train import Run, TinyLM, every, initial, markov, next_token_loss, train
+from smalltorch.engine.sample import generator
+from smalltorch.experiments.table import store
+from smalltorch.models import TinyLM
+from smalltorch.source import markov
+from smalltorch.train import Run, every, initial, next_token_loss, train
 
 SOURCE = markov("depth without skips", vocabulary=4, order=1)
 N, BATCH, WIDTH, HEADS, RATE = 16, 16, 16, 2, 3e-3
@@ -62,8 +64,10 @@ COLUMNS = ("layers", "variant", "steps", "seed", "residual", "excess")
 def attending_to_itself(model: nn.Module, rng: np.random.Generator) -> Mapping[str, Tensor]:
     """The usual initial weights, but W_Q = W_K = 2 I: a score is 4 <x_i, x_j>, over the root of d_h, in each head."""
     parameters = initial(model, rng)
-    return {name: 2 * torch.eye(WIDTH, dtype=weight.dtype) if name.endswith(("W_Q", "W_K")) else weight
-            for name, weight in parameters.items()}
+    return {
+        name: 2 * torch.eye(WIDTH, dtype=weight.dtype) if name.endswith(("W_Q", "W_K")) else weight
+        for name, weight in parameters.items()
+    }
 
 
 def model(layers: int, variant: str) -> TinyLM:
@@ -77,8 +81,17 @@ def start(variant: str) -> Callable[[nn.Module, np.random.Generator], Mapping[st
 
 def trained(layers: int, variant: str, *, seeds: int, steps: int, report=None) -> Run:
     """The models of one depth and variant. Data depend on depth and seed only."""
-    return train(model(layers, variant), next_token_loss, SOURCE.batches(N + 1, BATCH), name=run_name(layers),
-                 seeds=seeds, steps=steps, rate=RATE, start=start(variant), report=report)
+    return train(
+        model(layers, variant),
+        next_token_loss,
+        SOURCE.batches(N + 1, BATCH),
+        name=run_name(layers),
+        seeds=seeds,
+        steps=steps,
+        rate=RATE,
+        start=start(variant),
+        report=report,
+    )
 
 
 def run_name(layers: int) -> str:

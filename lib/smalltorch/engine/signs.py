@@ -22,7 +22,7 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 from sympy.core.symbol import Dummy
 
-from smalltorch.sums import Fact, Range, index_expressions, instances, is_range, normal_form, rename_bound
+from smalltorch.engine.sums import Fact, Range, index_expressions, instances, is_range, normal_form, rename_bound
 
 POSITIVE, NONNEGATIVE, ZERO, NONPOSITIVE, NEGATIVE = "> 0", "≥ 0", "= 0", "≤ 0", "< 0"
 _OPPOSITE = {POSITIVE: NEGATIVE, NONNEGATIVE: NONPOSITIVE, ZERO: ZERO, NONPOSITIVE: NONNEGATIVE, NEGATIVE: POSITIVE}
@@ -63,8 +63,12 @@ def _sign_of_leaf(expr: Expr) -> str | None:
     if isinstance(expr, Abs | KroneckerDelta):
         return NONNEGATIVE
     if isinstance(expr, Symbol | Indexed | AppliedUndef):
-        for assumption, result in (("positive", POSITIVE), ("negative", NEGATIVE), ("nonnegative", NONNEGATIVE),
-                                   ("nonpositive", NONPOSITIVE)):
+        for assumption, result in (
+            ("positive", POSITIVE),
+            ("negative", NEGATIVE),
+            ("nonnegative", NONNEGATIVE),
+            ("nonpositive", NONPOSITIVE),
+        ):
             if getattr(expr, f"is_{assumption}"):
                 return result
     return None

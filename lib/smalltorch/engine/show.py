@@ -22,8 +22,10 @@ class Table:
 
     def __init__(self, header: Sequence[str], rows: Iterable[Sequence]):
         self.header = list(header)
-        self.rows = [[cell if isinstance(cell, str) else str(cell) if isinstance(cell, int) else number(cell)
-                      for cell in row] for row in rows]
+        self.rows = [
+            [cell if isinstance(cell, str) else str(cell) if isinstance(cell, int) else number(cell) for cell in row]
+            for row in rows
+        ]
         for row in self.rows:
             if len(row) != len(self.header):
                 raise ValueError(f"rows: expected {len(self.header)} cells, got {len(row)}: {row}")
@@ -31,8 +33,9 @@ class Table:
     def __repr__(self):
         columns = list(zip(self.header, *self.rows, strict=True))
         widths = [max(map(len, column)) for column in columns]
-        return "\n".join("  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True))
-                         for row in [self.header, *self.rows])
+        return "\n".join(
+            "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in [self.header, *self.rows]
+        )
 
     def _repr_markdown_(self):
         lines = [self.header, ["---:"] * len(self.header), *self.rows]

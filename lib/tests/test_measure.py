@@ -6,7 +6,7 @@ import importlib.util
 import pytest
 import torch
 
-from smalltorch import data, models, spectrum
+from smalltorch import data, measure, weights
 from smalltorch.spectral import spectral_norm, uniform_causal
 
 transformers = pytest.importorskip("transformers")
@@ -35,8 +35,8 @@ def folder(request, tmp_path):
 
 
 def test_a_saved_model_is_measured_text_by_text(folder):
-    model, tokenizer = spectrum.load(str(folder))
-    n, lower, upper = spectrum.norms_by_layer(model, tokenizer, TEXTS)
+    model, tokenizer = weights.load(str(folder))
+    n, lower, upper = measure.norms_by_layer(model, tokenizer, TEXTS)
     assert n.tolist() == [3, 5, 1, 3] and lower.shape == upper.shape == (2, 4, 2)
     for i, text in enumerate(TEXTS):
         A = model(**tokenizer(text, return_tensors="pt"), output_attentions=True).attentions
@@ -49,7 +49,7 @@ def test_a_saved_model_is_measured_text_by_text(folder):
 def test_the_command_writes_table_figure_and_every_norm(folder, tmp_path, capsys):
     texts = tmp_path / "texts.txt"
     texts.write_text("\n\n".join(TEXTS) + "\n", encoding="utf-8")
-    spectrum.main([str(folder), "--texts", str(texts), "--out", str(tmp_path / "out")])
+    measure.main([str(folder), "--texts", str(texts), "--out", str(tmp_path / "out")])
     printed = capsys.readouterr()
     assert "4 texts of 1 to 5 tokens" in printed.out and "3/3" in printed.err
 
@@ -65,27 +65,27 @@ def test_the_command_writes_table_figure_and_every_norm(folder, tmp_path, capsys
 
 def test_baselines_and_table_by_hand():
     n = torch.tensor([1, 4])
-    one, uniform, root_n = spectrum.baselines(n)
+    one, uniform, root_n = measure.baselines(n)
     assert (one, root_n) == (1, 1.5) and uniform == pytest.approx((1 + spectral_norm(uniform_causal(4)).lower) / 2)
     values = torch.tensor([[[1.0, 3.0], [2.0, 6.0]]], dtype=torch.float64)
-    assert spectrum.table(spectrum.Spectrum(n, values, values)) == [(1, 3.0, 1.5, 4.5)]
+    assert measure.table(measure.Spectrum(n, values, values)) == [(1, 3.0, 1.5, 4.5)]
 
 
 @pytest.mark.parametrize("folder", ["gpt2"], indirect=True)  # the other class knows eager attention only
 def test_a_model_that_hides_its_weights_is_refused(folder):
     model = transformers.AutoModel.from_pretrained(folder)
     with pytest.raises(ValueError, match="model: expected attention weights, got none"):
-        spectrum.attention_of(model, torch.tensor([[1, 2]]))
+        measure.attention_of(model, torch.tensor([[1, 2]]))
 
 
 def test_texts_are_checked(folder):
-    model, tokenizer = spectrum.load(str(folder))
+    model, tokenizer = weights.load(str(folder))
     with pytest.raises(ValueError, match="texts: expected at least one, got none"):
-        spectrum.norms_by_layer(model, tokenizer, [])
+        measure.norms_by_layer(model, tokenizer, [])
     with pytest.raises(ValueError, match="texts: expected 1 to 6 tokens each, got 0 in text 2"):
-        spectrum.norms_by_layer(model, tokenizer, ["one", ""])
+        measure.norms_by_layer(model, tokenizer, ["one", ""])
     with pytest.raises(ValueError, match="texts: expected 1 to 6 tokens each, got 7 in text 1"):
-        spectrum.norms_by_layer(model, tokenizer, ["one " * 7])
+        measure.norms_by_layer(model, tokenizer, ["one " * 7])
 
 
 def test_errors_name_the_argument(folder, tmp_path, capsys, monkeypatch):
@@ -101,7 +101,7 @@ def test_errors_name_the_argument(folder, tmp_path, capsys, monkeypatch):
         ((str(folder), "--texts", str(blank)), "--texts: expected a line of text at least, got none"),
     ]:
         with pytest.raises(SystemExit):
-            spectrum.main(arguments)
+            measure.main(arguments)
         assert message in capsys.readouterr().err
 
     def out_of_reach(name, **options):
@@ -109,18 +109,18 @@ def test_errors_name_the_argument(folder, tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(transformers.AutoModel, "from_pretrained", out_of_reach)
     with pytest.raises(ValueError, match=r'reached from here; got "gpt2": We couldn.t connect to the hub\.$'):
-        spectrum.load("gpt2")
+        weights.load("gpt2")
 
 
 def test_installed_model():
-    if not importlib.util.find_spec(models.MINILM[0]):
-        pytest.skip(f"the trained weights are not installed: {models.INSTALL_WEIGHTS}")
-    model, tokenizer = spectrum.load("minilm")
+    if not importlib.util.find_spec(weights.MINILM[0]):
+        pytest.skip(f"the trained weights are not installed: {weights.INSTALL_WEIGHTS}")
+    model, tokenizer = weights.load("minilm")
     texts = data.text("longer").splitlines()[:3]
-    n, lower, upper = spectrum.norms_by_layer(model, tokenizer, texts)
+    n, lower, upper = measure.norms_by_layer(model, tokenizer, texts)
     assert lower.shape == (6, 3, 12) and (upper <= (1 + 1e-4) * lower).all()
     assert (upper >= 1).all() and (lower <= n[:, None].double().sqrt() * (1 + 1e-6)).all()
-    alone = spectrum.norms_by_layer(model, tokenizer, texts[1:2])
+    alone = measure.norms_by_layer(model, tokenizer, texts[1:2])
     torch.testing.assert_close(alone.lower[:, 0], lower[:, 1], rtol=2e-4, atol=0)
     with pytest.raises(ValueError, match="texts: expected 1 to 512 tokens each"):
-        spectrum.norms_by_layer(model, tokenizer, ["word " * 600])
+        measure.norms_by_layer(model, tokenizer, ["word " * 600])

@@ -85,8 +85,11 @@ def is_plain_index(index) -> bool:
 
 def lacking(value: Expr, symbol: Symbol) -> list[str]:
     """The properties that `symbol` was declared with and `value` is not known to have."""
-    return [name if wanted else f"not {name}" for name, wanted in symbol._assumptions_orig.items()
-            if getattr(value, f"is_{name}") is not wanted]
+    return [
+        name if wanted else f"not {name}"
+        for name, wanted in symbol._assumptions_orig.items()
+        if getattr(value, f"is_{name}") is not wanted
+    ]
 
 
 def sum_rule(fact: Fact) -> SumRule | None:

@@ -8,10 +8,15 @@ from sympy import Add, Expr, Indexed, Rational, S, Sum, Symbol, sympify
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from smalltorch.sums import Fact, SumRule, index_expressions, instances, sum_rule
+from smalltorch.engine.sums import Fact, SumRule, index_expressions, instances, sum_rule
 
-TRUE = {"=": lambda a, b: a == b, "≤": lambda a, b: a <= b, "<": lambda a, b: a < b, "≥": lambda a, b: a >= b,
-        ">": lambda a, b: a > b}
+TRUE = {
+    "=": lambda a, b: a == b,
+    "≤": lambda a, b: a <= b,
+    "<": lambda a, b: a < b,
+    "≥": lambda a, b: a >= b,
+    ">": lambda a, b: a > b,
+}
 
 
 def refute(left: Expr, relation: str, right: Expr, facts: Iterable[Fact], trials: int = 60) -> str | None:
@@ -21,10 +26,19 @@ def refute(left: Expr, relation: str, right: Expr, facts: Iterable[Fact], trials
     all hypotheses are passed over.
     """
     random, facts = Random(0), list(facts)
-    sizes = sorted({s for e in (left, right) for q in e.atoms(Sum) for lim in q.limits for s in lim[2].free_symbols
-                    if s.is_integer}, key=str)
+    sizes = sorted(
+        {
+            s
+            for e in (left, right)
+            for q in e.atoms(Sum)
+            for lim in q.limits
+            for s in lim[2].free_symbols
+            if s.is_integer
+        },
+        key=str,
+    )
     for trial in range(trials):
-        values = {size: sympify(1 + (trial // 3 ** k) % 3) for k, size in enumerate(sizes)}
+        values = {size: sympify(1 + (trial // 3**k) % 3) for k, size in enumerate(sizes)}
         try:
             found = _sample(left, relation, right, facts, values, random)
         except (TypeError, ValueError, ZeroDivisionError, RecursionError):
@@ -39,8 +53,7 @@ def _sample(left, relation, right, facts, values, random) -> dict | None:
         return e.xreplace(values).doit()
 
     sides = expanded(left), expanded(right)
-    leaves = sorted({a for e in sides for a in e.atoms(Indexed, AppliedUndef)}
-                    | _free_symbols(sides), key=str)
+    leaves = sorted({a for e in sides for a in e.atoms(Indexed, AppliedUndef)} | _free_symbols(sides), key=str)
     point = {leaf: _draw(leaf, random) for leaf in leaves}
     for fact in facts:
         rule = sum_rule(fact)

@@ -1,7 +1,7 @@
 """Pre-LN against Post-LN, all else equal: what does the place of LayerNorm do to the norms of attention?
 
-    python lib/experiments/placement.py                        # the whole table, about 25 minutes on one core
-    python lib/experiments/placement.py --layers 24 --rates 1e-3 --out more.csv
+    python -m smalltorch.experiments.placement                        # the whole table, about 25 minutes on one core
+    python -m smalltorch.experiments.placement --layers 24 --rates 1e-3 --out more.csv
 
 Two models that differ only in where LayerNorm stands (Pre-LN has one more, before the readout, as it must) learn the
 same source with the same optimiser, from the same initial weights and on the same data, seed by seed. The source is a
@@ -27,11 +27,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from smalltorch.attention import MultiHead
-from smalltorch.block import observe
-from smalltorch.data import store
-from smalltorch.sample import generator
+from smalltorch.engine.sample import generator
+from smalltorch.experiments.table import store
+from smalltorch.models import TinyLM, observe
+from smalltorch.source import markov
 from smalltorch.spectral import spectral_norm
-from smalltorch.train import Run, TinyLM, every, markov, next_token_loss, train
+from smalltorch.train import Run, every, next_token_loss, train
 
 SOURCE = markov("placement", vocabulary=4, order=2)
 N, BATCH, WIDTH, HEADS = 32, 16, 16, 4
@@ -45,8 +46,16 @@ def trained(layers: int, place: str, rate: float, *, seeds: int, steps: int, rep
     """The models of one depth, placement and rate. Weights and data depend on depth and seed only."""
     model = TinyLM(SOURCE.vocabulary, N, d=WIDTH, layers=layers, heads=HEADS, norm=place)
     name = f"placement, {layers} layers"
-    return train(model, next_token_loss, SOURCE.batches(N + 1, BATCH), name=name, seeds=seeds, steps=steps, rate=rate,
-                 report=report)
+    return train(
+        model,
+        next_token_loss,
+        SOURCE.batches(N + 1, BATCH),
+        name=name,
+        seeds=seeds,
+        steps=steps,
+        rate=rate,
+        report=report,
+    )
 
 
 def excess(run: Run) -> Float[Tensor, " seed"]:

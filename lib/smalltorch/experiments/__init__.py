@@ -1,0 +1,4 @@
+"""Long runs, each a module with its table beside it: `python -m smalltorch.experiments.NAME` makes `NAME.csv`.
+
+Chapters read the tables (`table.stored`) and repeat a row.
+"""

