@@ -120,17 +120,17 @@ def check_all(addresses: Iterable[str]) -> dict[str, tuple[str, str]]:
     hosts = defaultdict(list)
     for address in addresses:
         hosts[urlsplit(address).netloc].append(address)
-    answers = {}
 
-    def visit(links: list[str]) -> None:
+    def visit(links: list[str]) -> dict[str, tuple[str, str]]:
+        answers = {}
         for number, address in enumerate(links):
             if number:
                 time.sleep(PAUSE)
             answers[address] = check(address)
+        return answers
 
     with ThreadPoolExecutor(HOSTS) as pool:
-        list(pool.map(visit, hosts.values()))   # a list, so that an error in a thread is raised here
-    return answers
+        return {address: answer for found in pool.map(visit, hosts.values()) for address, answer in found.items()}
 
 
 def main() -> None:
