@@ -1,11 +1,12 @@
 """Figures: one look for the whole book. SVG, transparent, legible in both themes and without colour."""
 
+import sys
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib_inline.backend_inline import set_matplotlib_formats
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; each colour has its own dashes and marker as well.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#000000"]
@@ -28,8 +29,11 @@ mpl.rcParams.update(
         "svg.hashsalt": "smalltorch",  # the same figure gives the same file
     }
 )
-# Without a notebook this does nothing that matters: the format is used where a figure is shown inline.
-set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None})
+# Where a figure is shown inline, it is an SVG. Only IPython shows figures so, and matplotlib_inline comes with it.
+if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
+    from matplotlib_inline.backend_inline import set_matplotlib_formats
+
+    set_matplotlib_formats("svg", metadata={"Date": None, "Creator": None})
 
 
 def figure(width: float = 6.4, height: float = 3.6, columns: int = 1) -> tuple[Figure, Axes]:

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 import citation
+import smalltorch
 
 ROOT = Path(__file__).resolve().parents[3]
 CFF = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
@@ -66,6 +67,10 @@ def test_the_citation_file_is_valid_and_fits_the_changelog():
 def test_each_lapse_is_found(change, complaint):
     found = problems(CFF | change, CHANGELOG)
     assert len(found) == 1 and complaint in found[0]
+
+
+def test_the_library_has_the_version_of_the_book():
+    assert smalltorch.__version__ == CFF["version"]
 
 
 def test_what_is_required_must_be_there():
