@@ -2,12 +2,12 @@
 
 Load it beside nbval with `-p nbreport`. Of a failing notebook it reports the first failing cell in full, the later ones
 in a word, and at the end two lists: the claims one of whose checks failed, and the claims one of whose checks did not
-run because of that. Which checks a claim rests on is read from `chapter.settle(..., by=[...])`.
+run because of that. Which cell ran which check is on record in the notebook's outputs.
 """
 
 from __future__ import annotations
 
-import ast
+import json
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 from nbval.plugin import IPyNbCell
 
-import records
+from smalltorch.engine.schema import NOT_CHECKS, Closing, Evidence, Record, read_closing, read_records
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIFFERENCES = ("mismatch", "dissimilar", "Missing output", "Unexpected output", "Timeout", "Kernel died")  # of nbval
+UNREACHED = ("NameError", "pytest plugin exception: Kernel dead")  # an earlier cell is to blame
+STRING = re.compile(r"""(["'])(.+?)\1""")  # in code
 
 
 def pytest_configure(config):
@@ -33,114 +35,110 @@ def error_line(text: str) -> str:
     return (errors[-1:] or differs[:1] or [line for line in lines if line][:1] or ["no message"])[0]
 
 
-def code_cells(path: Path) -> list[int]:
-    """The positions of the code cells among all cells, as nbval counts them."""
-    import nbformat
-
-    return [index for index, cell in enumerate(nbformat.read(path, 4).cells) if cell.cell_type == "code"]
+def source_of(cell: dict) -> str:
+    return "".join(cell["source"])
 
 
-def code_sources(path: Path) -> list[str]:
-    import nbformat
-
-    return [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
-
-
-def parsed(source: str) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except SyntaxError:  # a cell with %magic
-        return ast.Module([], [])
+def on_record(outputs: list[dict]) -> tuple[Closing | None, dict[str, Record]]:
+    """The closing of a chapter in these outputs, and its records by claim."""
+    data = next((d for output in outputs if read_closing(d := output.get("data", {}))), {})
+    return read_closing(data), {record.claim: record for record in read_records(data)}
 
 
-def names_in(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+def plain(text: str) -> str:
+    """Without what distinguishes a check's name in its evidence from the name in its error and in the code."""
+    return re.sub(r"\\([*<`$])", r"\1", text).replace("-", " ")
 
 
-def evidence_of(source: str) -> dict[str, set[str]]:
-    """Claim -> the names of its evidence, from the calls `….settle("id", …, by=[…])` of a cell."""
-    found: dict[str, set[str]] = {}
-    for call in ast.walk(parsed(source)):
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "settle":
-            behind = {name for keyword in call.keywords if keyword.arg == "by" for name in names_in(keyword.value)}
-            found |= {claim.value: behind for claim in call.args if isinstance(claim, ast.Constant)}
-    return found
+def speaks_of(text: str, name: str) -> bool:
+    """Whether an error or a piece of evidence is that of the check with this name."""
+    return bool(re.search(rf"[,:] {re.escape(plain(name))}(:|, step|$)", plain(text)))
 
 
-def failed_names(source: str, error: str) -> tuple[set[str], set[str]]:
-    """The names that a failing cell assigns: those whose check failed, and those that it did not reach.
+def of_failed_check(error: str, evidence: set[Evidence]) -> set[Evidence]:
+    """The evidence that the check whose name begins the error would have given; all of it, where no name does."""
+    message = error.partition(": ")[2]
+    for end in reversed([end.start() for end in re.finditer(r": |, step ", message)]):  # names may have colons
+        if found := {e for e in evidence if speaks_of(e.text, message[:end])}:
+            return found
+    return evidence
 
-    The check is the one whose title, a string in its call, begins the error message. Where there is none (assert,
-    another output), all that the cell assigns counts as failed; where a name was missing, nothing does.
+
+def place(text: str, source: str) -> int:
+    """Where a cell's code names the check of which an error or a piece of evidence speaks; -1 where it does not."""
+    return max((string.start() for string in STRING.finditer(source) if speaks_of(text, string[2])), default=-1)
+
+
+def outcome(cells: list[dict], errors: dict[int, str], changed: list[str]) -> tuple[list[str], list[str]]:
+    """The claims that fell, and those with checks that did not run.
+
+    Args:
+        cells: the code cells of a notebook, with the outputs that are stored.
+        errors: what went wrong, by the number of the cell.
+        changed: the claims whose records differ from those that are stored.
     """
-    message = re.sub(r"^[\w.]+: ", "", error)
-    failed, others, every = set(), set(), set()
-    for statement in parsed(source).body:
-        if not isinstance(statement, ast.Assign):
+    ran = {number: turn for turn, number in enumerate(n for n, cell in enumerate(cells) if source_of(cell).strip())}
+    closed = next((number for number in ran if on_record(cells[number]["outputs"])[0]), None)
+    if closed is None:
+        return [], []
+    closing, records = on_record(cells[closed]["outputs"])
+    opened = ran[closed] - closing.cell
+    checks = {e for record in records.values() for e in record.evidence if e.kind not in NOT_CHECKS}
+    fallen, missing, settled = set(), set(), set()
+    for number, error in errors.items():
+        made = {e for e in checks if opened + e.cell == ran.get(number)}
+        if error.startswith(UNREACHED):
+            missing |= made
             continue
-        names = {name for target in statement.targets for name in names_in(target)}
-        titles = {
-            part.value
-            for part in ast.walk(statement.value)
-            if isinstance(part, ast.Constant) and isinstance(part.value, str)
-        }
-        every |= names
-        if any(message.startswith(f"{title}:") for title in titles if title):
-            failed |= names
-        elif failed:
-            others |= names
-    if error.startswith("NameError"):
-        return set(), every
-    return (failed, others) if failed else (every, set())
+        failed = of_failed_check(error, made)
+        here = place(error, source_of(cells[number]))
+        fallen |= failed
+        missing |= {e for e in made - failed if not 0 <= place(e.text, source_of(cells[number])) < here}
+        if number == closed:
+            settled = set(changed or records)
+    fell = [claim for claim, record in records.items() if claim in settled or fallen & set(record.evidence)]
+    not_run = [claim for claim, record in records.items() if claim not in fell and missing & set(record.evidence)]
+    return fell, not_run
 
 
 class Report:
     def __init__(self, root: Path):
         self.root = root
         self.failed: dict[str, dict[int, str]] = defaultdict(dict)  # notebook -> code cell -> what nbval said
+        self.changed: dict[str, list[str]] = defaultdict(list)  # notebook -> claims
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
         report = (yield).get_result()
         if report.failed and isinstance(item, IPyNbCell):
             path = str(item.path.relative_to(self.root))
-            report.notebook_cell = (path, item.cell_num, str(report.longrepr))
+            (_, stored), (_, new) = on_record(item.cell.outputs), on_record(item.test_outputs or [])
+            changed = [claim for claim in stored if claim in new and new[claim] != stored[claim]]
+            report.notebook_cell = (path, item.cell_num, str(report.longrepr), changed)
             if getattr(item.parent, "already_failed", False):
                 report.longrepr = "an earlier cell of this notebook had failed"
             item.parent.already_failed = True
 
     def pytest_runtest_logreport(self, report):
         if hasattr(report, "notebook_cell"):
-            path, number, text = report.notebook_cell
+            path, number, text, changed = report.notebook_cell
             self.failed[path].setdefault(number, text)
+            self.changed[path] += changed
 
     def pytest_terminal_summary(self, terminalreporter):
-        for path, cells in sorted(self.failed.items()):
+        for path, texts in sorted(self.failed.items()):
             terminalreporter.section(f"claims of {path}", red=True)
-            for line in self.claims(path, cells):
+            for line in self.claims(path, texts):
                 terminalreporter.write_line(line)
 
-    def claims(self, path: str, failed: dict[int, str]) -> list[str]:
+    def claims(self, path: str, texts: dict[int, str]) -> list[str]:
         """What to tell of a notebook whose code cells with these numbers failed."""
-        chapter = records.read_chapter(self.root / path, path.removesuffix(".ipynb"))
-        positions, sources = code_cells(self.root / path), code_sources(self.root / path)
-        errors = {number: error_line(text) for number, text in failed.items()}
-        first = min(failed)
-        fallen, missing = set(), set()
-        for number, error in errors.items():
-            names, not_reached = failed_names(sources[number], error)
-            fallen, missing = fallen | names, missing | not_reached
-        evidence = {claim: names for source in sources for claim, names in evidence_of(source).items()}
-        broken = {positions[number] for number, error in errors.items() if not error.startswith("NameError")}
-        late = positions[first]
-        fell, not_run = [], []
-        for record in chapter.records:
-            behind = evidence.get(record.claim)
-            if record.cell in broken or (behind and behind & fallen):
-                fell.append(record.claim)
-            elif behind & missing if behind else record.cell >= late:
-                not_run.append(record.claim)
-        lines = [f"chapter {chapter.name}: code cell {first + 1} failed: {errors[first]}"]
+        cells = json.loads((self.root / path).read_text(encoding="utf-8"))["cells"]
+        errors = {number: error_line(text) for number, text in texts.items()}
+        first = min(errors)
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        fell, not_run = outcome(code, errors, self.changed[path])
+        lines = [f"chapter {Path(path).stem}: code cell {first + 1} failed: {errors[first]}"]
         if fell:
             lines.append(f"claims that fell: {', '.join(fell)}")
         if not_run:

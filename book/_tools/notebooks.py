@@ -11,6 +11,8 @@ import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from itertools import count
 from pathlib import Path
 
 import nbformat
@@ -26,6 +28,7 @@ METADATA = {
 }
 KEPT = ("tags", "mystnb")
 FOLDED = ["hide-input"]
+ID = re.compile(r"[A-Za-z][\w-]{0,63}", re.ASCII)  # what nbformat and HTML both take for an id
 LARGEST = 500_000  # bytes
 TIMEOUT = 300  # seconds a cell
 
@@ -47,6 +50,11 @@ def find(names: list[str], root: Path = ROOT) -> list[Path]:
     return found or list(everything.values())
 
 
+def read(path: Path) -> NotebookNode:
+    """A notebook as it is stored; `nbformat.read` would give random ids to cells that have none, or one twice."""
+    return nbformat.v4.reads(path.read_text(encoding="utf-8"))
+
+
 def text_of(notebook: NotebookNode) -> str:
     return nbformat.writes(notebook).rstrip("\n") + "\n"
 
@@ -58,13 +66,14 @@ def without_paths(text: str) -> str:
 
 
 def normalise(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
-    """The canonical form: fixed metadata, cell ids and counts in order, the setup cell in place, no local paths."""
+    """The canonical form: fixed metadata, an id for each cell, all counts 1, the setup cell in place, no local paths.
+
+    Ids stay as they are and counts say nothing of the order, so a new cell changes no other one.
+    """
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.cells = [cell for cell in notebook.cells if cell.source.strip()]
-    count = 0
-    for number, cell in enumerate(notebook.cells):
-        cell.id = f"cell-{number}"
+    for cell in notebook.cells:
         cell.source = "\n".join(line.rstrip() for line in cell.source.strip("\n").split("\n"))
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in KEPT if key in cell.metadata})
         if is_setup(cell):
@@ -73,17 +82,32 @@ def normalise(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
         if "figure" in cell.metadata.get("mystnb", {}):  # the page shows the drawing, and its code to who unfolds it
             cell.metadata.tags = FOLDED
         if cell.cell_type == "code":
-            count += 1
-            cell.execution_count = count
+            cell.execution_count = 1
             for output in cell.outputs:
-                _normalise_output(output, count)
+                _normalise_output(output)
+    give_ids(notebook.cells)
     nbformat.validate(notebook)
     return notebook
 
 
-def _normalise_output(output: NotebookNode, count: int) -> None:
+def give_ids(cells: list[NotebookNode]) -> None:
+    """Give each cell an id that it alone has: its own where it can stay, else one made from its source."""
+    taken = set()
+    for cell in cells:
+        if ID.fullmatch(cell.get("id", "")) and cell.id not in taken:
+            taken.add(cell.id)
+        else:
+            cell.id = None
+    for cell in cells:
+        if cell.id is None:
+            names = (f"cell-{sha256(f'{n}{cell.source}'.encode()).hexdigest()[:8]}" for n in count())
+            cell.id = next(name for name in names if name not in taken)
+            taken.add(cell.id)
+
+
+def _normalise_output(output: NotebookNode) -> None:
     if output.output_type == "execute_result":
-        output.execution_count = count
+        output.execution_count = 1
     if output.output_type == "stream":
         output.text = without_paths(output.text)
     if output.output_type == "error":
@@ -99,7 +123,7 @@ def is_setup(cell: NotebookNode) -> bool:
 
 def problems(path: Path, root: Path = ROOT) -> list[str]:
     """What is wrong with a notebook's form, one line each."""
-    notebook = nbformat.read(path, 4)
+    notebook = read(path)
     text = path.read_text(encoding="utf-8")
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     found = []
@@ -132,7 +156,7 @@ def execute(path: Path) -> str:
     from nbclient.exceptions import CellExecutionError
     from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
-    notebook = normalise(nbformat.read(path, 4))
+    notebook = normalise(read(path))
     manager = KernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
     manager.start_kernel(cwd=str(path.parent), stderr=subprocess.DEVNULL)
     client = NotebookClient(

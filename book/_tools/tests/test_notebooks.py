@@ -1,5 +1,8 @@
 """The form of notebooks: normalising is idempotent and keeps what it should, and each lapse is found."""
 
+import json
+from difflib import unified_diff
+
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
@@ -23,9 +26,17 @@ def stored(root, *cells):
 
 
 def rewrite(path, change):
-    notebook = nbformat.read(path, 4)
+    notebook = notebooks.read(path)
     change(notebook)
-    path.write_text(notebooks.text_of(notebook), encoding="utf-8")
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+
+
+def given(root, ids, source="Text {}."):
+    """The ids that cells get which have these; None is none."""
+    notebook = new_notebook(cells=[new_markdown_cell(source.format(number)) for number in range(len(ids))])
+    for cell, id in zip(notebook.cells, ids, strict=True):
+        cell.update(id=id) if id is not None else cell.pop("id")
+    return [cell.id for cell in notebooks.normalise(notebook, root).cells]
 
 
 def test_the_normal_form_is_stable_and_keeps_tags_and_figures(root):
@@ -33,10 +44,36 @@ def test_the_normal_form_is_stable_and_keeps_tags_and_figures(root):
     path = stored(root, new_code_cell("1 + 1  ", metadata=figure), new_code_cell(""))
     assert notebooks.problems(path, root) == []
     cells = nbformat.read(path, 4).cells
-    assert [cell.id for cell in cells] == ["cell-0", "cell-1", "cell-2"]
+    assert len(cells) == 3
     assert cells[2].metadata == {"tags": ["hide-input"], "mystnb": {"image": {"alt": "a line"}}}
     assert cells[2].source == "1 + 1"
     assert 'REPOSITORY = "https://forge.example/book"' in cells[1].source
+
+
+def test_a_new_cell_changes_no_other_one(root):
+    result = new_output("execute_result", {"text/plain": "2"}, execution_count=7)
+    path = stored(root, new_code_cell("1 + 1", execution_count=7, outputs=[result]), new_markdown_cell("So it is."))
+    before = path.read_text(encoding="utf-8")
+    rewrite(path, lambda nb: nb.cells.insert(2, new_code_cell("one = 1")))
+    after = notebooks.text_of(notebooks.normalise(notebooks.read(path), root))
+    diff = list(unified_diff(before.splitlines(), after.splitlines(), lineterm=""))[2:]
+    assert sum(line.startswith("@@") for line in diff) == 1
+    assert [line[0] for line in diff if line[0] in "+-"] == ["+"] * 10
+    assert before.count('"execution_count": 1,') == 3  # two cells and an output
+
+
+def test_an_id_stays_if_it_can(root):
+    before = ["a", "cell-7", "with space", "1st", "a", "x" * 65, "", None]
+    after = given(root, before)
+    assert after[:2] == ["a", "cell-7"] and not set(after[2:]) & set(before)
+    assert len(set(after)) == 8 and all(notebooks.ID.fullmatch(id) for id in after)
+    assert after == given(root, before)  # not by chance
+
+
+def test_cells_with_the_same_source_get_different_ids_and_spare_those_that_are_there(root):
+    (first,) = given(root, [None], source="Text.")
+    ids = given(root, [None, None, first], source="Text.")
+    assert ids[2] == first and len(set(ids)) == 3
 
 
 def test_the_code_of_a_figure_is_folded(root):
@@ -58,7 +95,9 @@ def test_no_path_of_this_machine_stays_in_an_output(root):
         (lambda nb: nb.cells[1].metadata.update(tags=[]), "must carry the tag 'setup'"),
         (lambda nb: nb.cells[2].update(execution_count=None), "was never run"),
         (lambda nb: nb.cells[2].update(execution_count=7), "not in normal form"),
-        (lambda nb: nb.cells[2].update(id="other"), "not in normal form"),
+        (lambda nb: nb.cells[2].update(id="1st"), "not in normal form"),
+        (lambda nb: nb.cells[2].update(id=nb.cells[0].id), "not in normal form"),
+        (lambda nb: nb.cells[2].pop("id"), "not in normal form"),
         (lambda nb: nb.cells[2].update(source="plot();"), "ends with ';'"),
         (lambda nb: nb.cells[2].update(source="# NBVAL_IGNORE_OUTPUT\n1"), "asks nbval to look away"),
         (lambda nb: nb.cells[2].metadata.update(tags=["nbval-skip"]), "asks nbval to look away"),
