@@ -27,7 +27,7 @@ NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanit
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
 .PHONY: help book html takeaway serve execute new-chapter diff-setup hook-setup clean test test-deep test-web \
-        lock style form test-lib test-tools notebooks pages sabotage elsewhere bare lowest sabotage-rest
+        lock style form prose test-lib test-tools notebooks pages sabotage elsewhere bare lowest sabotage-rest
 
 help:
 	@echo "make book                 build the book and say where it is"
@@ -42,7 +42,7 @@ help:
 	@echo "make diff-setup           let git show what differs between notebooks with nbdime"
 	@echo "make hook-setup           let git run make lint before every commit"
 	@echo "make lock                 pin again what requirements.in names (CONTRIBUTING.md)"
-	@echo "make lint                 style of the code and form of the notebooks"
+	@echo "make lint                 style of the code, form of the notebooks, one sentence a line"
 	@echo "make clean                remove what was built (not .venv)"
 
 $(READY): requirements.txt requirements.lock lib/pyproject.toml lib/weights.txt
@@ -110,7 +110,7 @@ clean:
 # The stages of a suite all run (-k), also after a failure, so that one run tells everything.
 
 test: $(READY)
-	@$(MAKE) -k --no-print-directory style form test-lib test-tools sabotage pages notebooks
+	@$(MAKE) -k --no-print-directory style form prose test-lib test-tools sabotage pages notebooks
 
 test-deep: $(READY)
 	@$(MAKE) -k --no-print-directory elsewhere bare lowest sabotage-rest
@@ -118,13 +118,16 @@ test-deep: $(READY)
 test-web: takeaway
 	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" sh book/_tools/web/run.sh $(HTML)
 
-lint: style form
+lint: style form prose
 
 style: $(READY)
 	@$(PY) -m ruff check -q lib book $(wildcard notebooks)
 
 form: $(READY)
 	@$(PY) book/_tools/notebooks.py check
+
+prose: $(READY)
+	@$(PY) book/_tools/prose.py
 
 test-lib: $(READY)
 	@$(PY) -m pytest -q -n $(JOBS) lib/tests

@@ -87,7 +87,8 @@ def outcome(cells: list[dict], errors: dict[int, str], changed: list[str]) -> tu
     fallen, missing, settled = set(), set(), set()
     for number, error in errors.items():
         made = {e for e in checks if opened + e.cell == ran.get(number)}
-        if error.startswith(UNREACHED):
+        refused = number == closed and number > min(errors) and not error.startswith(DIFFERENCES)  # to settle
+        if refused or error.startswith(UNREACHED):
             missing |= made
             continue
         failed = of_failed_check(error, made)

@@ -164,6 +164,13 @@ def test_with_the_last_cell_fall_the_claims_of_which_it_says_something_else_or_a
     assert nbreport.outcome(cells, {1: "AssertionError: 2 checks ran"}, []) == (["C1", "C2", "C3"], [])
 
 
+def test_a_last_cell_that_refuses_to_settle_adds_nothing_to_what_failed_before():
+    cells = code("open", "check", "close", evidence=[(verified("a", 1),), (verified("b", 2),), (verified("c", 0),)])
+    errors = {1: "StepError: a, step 1: no", 2: "ValueError: by: a derivation is evidence only after qed()"}
+    assert nbreport.outcome(cells, errors, []) == (["C1"], ["C2"])
+    assert nbreport.outcome(cells, {1: errors[1], 2: "mismatch 'text/plain'"}, ["C3"]) == (["C1", "C2", "C3"], [])
+
+
 def test_without_a_record_no_claim_is_named():
     assert nbreport.outcome([new_code_cell("0")], {0: "AssertionError"}, []) == ([], [])
 
