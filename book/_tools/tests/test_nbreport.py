@@ -152,10 +152,10 @@ def test_only_the_checks_of_the_failing_cells_count():
     """Empty cells are numbered, but do not run; a citation is no check."""
     cited = Evidence("cited", "history (key)", 3)
     evidence = [(verified("a", 1),), (verified("b", 2), cited), (cited,), (verified("a", 1), verified("b", 2))]
-    cells = code("open", "", "a", "b", "close", evidence=evidence)
-    errors = {2: "AssertionError", 3: "NameError: name 'a' is not defined", 4: "NameError: name 'a' is not defined"}
+    cells = code("open", "a", "", "b", "close", evidence=evidence)
+    errors = {1: "AssertionError", 3: "NameError: name 'a' is not defined", 4: "NameError: name 'a' is not defined"}
     assert nbreport.outcome(cells, errors, []) == (["C1", "C4"], ["C2"])
-    assert nbreport.outcome(cells, {1: "pytest plugin exception: Kernel dead on test start"}, []) == ([], [])
+    assert nbreport.outcome(cells, {2: "pytest plugin exception: Kernel dead on test start"}, []) == ([], [])
 
 
 def test_with_the_last_cell_fall_the_claims_of_which_it_says_something_else_or_all():

@@ -31,7 +31,7 @@ def sentences(text):
         ],
         ["He asks “why?”", "“Because.”", "(An aside.)", "It ends in *stress*.", "Then it stops.[^1]", "[It starts.]"],
         ["The weights fall, e.g. Adam's, cf. Fig. 3 and Eq. 4, i.e. $p$. vs. Others et al. {cite}`a`, approx. 3."],
-        ["By A. N. Author and Dr. X, pp. 3, no. 4."],
+        ["By A. N. Author and Dr. X, no. 4 of them, pp. 3."],
         ["The answer is no.", "But why?"],
         ["*Case 1.* If so, it holds.", "*Case 2.* Else it does not."],
         ["**A head.** Its sentence.", "The next."],
