@@ -133,7 +133,7 @@ test-lib: $(READY)
 	@$(PY) -m pytest -q -n $(JOBS) lib/tests
 
 test-tools: $(READY)
-	@$(PY) -m pytest -q book/_tools/tests
+	@$(PY) -m pytest -q book
 
 notebooks: $(READY)
 	@$(NBVAL)

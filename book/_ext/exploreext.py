@@ -17,7 +17,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from ledgerext import LedgerDirective, link
+from deepdive.page.directive import BookDirective
+from deepdive.page.links import link
 
 logger = logging.getLogger(__name__)
 LIST = "book/explorables.yml"
@@ -75,7 +76,7 @@ def add_scripts(app: Sphinx, page: str, template: str, context: dict, doctree: n
             app.add_js_file(f"explore/{name}.js", loading_method="defer")
 
 
-class Explorables(LedgerDirective):
+class Explorables(BookDirective):
     def run(self) -> list[nodes.Node]:
         self.env.note_dependency(str(Path(self.env.srcdir) / LIST))
         items = nodes.bullet_list()
@@ -87,7 +88,6 @@ class Explorables(LedgerDirective):
 
 
 def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")  # reads the chapters
     app.add_directive("explorables", Explorables)
     app.connect("builder-inited", load)
     app.connect("doctree-resolved", add_box)

@@ -19,7 +19,7 @@ import nbformat
 import notebooks
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "_ext"))
-import records  # noqa: E402
+from deepdive.book import records  # noqa: E402
 
 TEMPLATE = Path(__file__).with_name("template.ipynb")
 EXAMPLE = "The square of a mean is at most the mean of the squares."  # what the template proves

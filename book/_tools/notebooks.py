@@ -186,7 +186,7 @@ def run(names: list[str], jobs: int) -> bool:
 
 def check() -> bool:
     sys.path.insert(0, str(ROOT / "book/_ext"))
-    import records
+    from deepdive.book import records
 
     paths = all_notebooks()
     found = [f"{path.relative_to(ROOT)}: {problem}" for path in paths for problem in problems(path)]

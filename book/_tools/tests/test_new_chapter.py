@@ -6,7 +6,7 @@ import yaml
 
 import new_chapter
 import notebooks
-import records
+from deepdive.book import records
 from smalltorch import data
 
 FILES = {

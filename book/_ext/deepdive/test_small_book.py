@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-import records
+from deepdive.book import records
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTER = "notebooks/spectrum/norm-bounds"

@@ -19,7 +19,8 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import docname_join, logging
 
-from ledgerext import LedgerDirective, link
+from deepdive.page.directive import BookDirective
+from deepdive.page.links import link
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +133,7 @@ def read_page(app: Sphinx, doctree: nodes.document) -> None:
 
 class linked_title(nodes.TextElement):
     """The title of a block, with a permalink. It is no `title`, so Sphinx's search does not list it among the headings:
-    it is found by its name (`searchext`)."""
+    it is found by its name (`search`)."""
 
 
 def visit_linked_title(self, node: linked_title) -> None:
@@ -164,7 +165,7 @@ class listing(nodes.General, nodes.Element):
     """Holds the place of the theorems or exercises (`noun`) of a `page`, until all pages are read."""
 
 
-class BlockList(LedgerDirective):
+class BlockList(BookDirective):
     noun = ""
 
     def run(self) -> list[nodes.Node]:
@@ -260,8 +261,7 @@ def start(app: Sphinx) -> None:
     app.env.book_blocks = getattr(app.env, "book_blocks", {})
 
 
-def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")  # its records name the chapters
+def setup(app: Sphinx) -> None:
     visitors = (visit_linked_title, depart_linked_title)
     app.add_node(linked_title, html=visitors, singlehtml=visitors)
     app.add_directive("theorem-list", TheoremList)
@@ -270,4 +270,3 @@ def setup(app: Sphinx) -> dict:
     app.connect("builder-inited", start)
     app.connect("doctree-read", read_page)
     app.connect("doctree-resolved", link_titles)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -17,7 +17,7 @@ from sphinx.config import Config
 from sphinx.domains import Domain
 from sphinx.util import logging
 
-from blocksext import number
+from deepdive.blocks import number
 
 logger = logging.getLogger(__name__)
 
@@ -96,10 +96,8 @@ def set_scorer(app: Sphinx, config: Config) -> None:
     config.html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 
 
-def setup(app: Sphinx) -> dict:
-    app.setup_extension("blocksext")  # has the theorems and exercises
+def setup(app: Sphinx) -> None:
     app.add_domain(BookDomain)
     app.connect("config-inited", set_scorer)
     app.connect("builder-inited", start)
     app.connect("doctree-read", anchor_symbols)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

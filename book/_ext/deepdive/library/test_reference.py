@@ -5,8 +5,8 @@ import re
 import pytest
 
 import notebooks
-import records
-import reference
+from deepdive.book import records
+from deepdive.library import reference
 
 SOURCE = '''
 """About it. Chapter `norm`."""

@@ -59,7 +59,7 @@ def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
         shutil.copy2(package / "static/mathjax" / MATHJAX, target / MATHJAX)
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     if "comments_config" not in app.config.values:  # Jupyter Book sets it for sphinx_comments, which is not loaded
         app.add_config_value("comments_config", {}, "html")
     app.add_config_value("public_address", "", "html")
@@ -68,4 +68,3 @@ def setup(app: Sphinx) -> dict:
     app.connect("html-page-context", add_report_link)
     app.connect("doctree-resolved", keep_punctuation)
     app.connect("build-finished", copy_mathjax)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

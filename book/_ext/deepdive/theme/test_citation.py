@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-import citation
 import smalltorch
+from deepdive.theme import citation
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 CFF = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 # Of the schema of version 1.2.0: what a file must have, and what else is used here.

@@ -1,4 +1,4 @@
-"""The index of systems: a directive that shows what `systems` reads, and the failure of a build with a wrong index.
+"""The index of systems: a directive that shows what `book.systems` reads, and the failure of a build with a wrong one.
 
 {systems-table}   every system with its kind and the places where it works
 """
@@ -9,15 +9,18 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-import systems
-from ledgerext import LedgerDirective, controls, facet, link, part_choices, table
-from records import Book
-from systems import KINDS, STATES, System
+from deepdive.book import systems
+from deepdive.book.records import Book
+from deepdive.book.systems import KINDS, STATES, System
+from deepdive.page.directive import BookDirective
+from deepdive.page.filters import controls, facet, part_choices
+from deepdive.page.links import link
+from deepdive.page.tables import table
 
 logger = logging.getLogger(__name__)
 
 
-class SystemsTable(LedgerDirective):
+class SystemsTable(BookDirective):
     def run(self) -> list[nodes.Node]:
         book, rows = self.book, self.systems
         counts = [
@@ -68,8 +71,6 @@ def report_problems(app: Sphinx) -> None:
         logger.warning("%s", problem, type="systems")
 
 
-def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")  # reads what is shown here
+def setup(app: Sphinx) -> None:
     app.add_directive("systems-table", SystemsTable)
     app.connect("builder-inited", report_problems)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

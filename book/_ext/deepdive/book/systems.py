@@ -11,7 +11,7 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-from records import NOTES, Book
+from deepdive.book.records import NOTES, Book
 
 KINDS = {"I": "implemented", "D": "derived", "M": "measured", "N": "narrative"}
 STATES = ("works", "planned", "named only")

@@ -10,17 +10,17 @@ import pytest
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-import blocksext
 import new_chapter
 import pages
-from blocksext import Block, Contents
+from deepdive import blocks
+from deepdive.blocks import Block, Contents
 
 EXERCISES = tuple(Block("exercise", f"ex-{name}", name) for name in "ab")
 CHAPTER = Contents((Block("lemma", "a-lemma", "Sinks"), *EXERCISES), ("ex-a", "ex-b"), ("check_a", "check_b"))
 
 
 def test_a_whole_chapter_passes():
-    assert blocksext.problems(CHAPTER) == []
+    assert blocks.problems(CHAPTER) == []
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_whole_chapter_passes():
     ],
 )
 def test_what_is_missing_is_found(changes, complaint):
-    found = blocksext.problems(replace(CHAPTER, **changes))
+    found = blocks.problems(replace(CHAPTER, **changes))
     assert len(found) == 1 and complaint in found[0], found
 
 
@@ -43,12 +43,20 @@ def test_what_is_missing_is_found(changes, complaint):
 
 FILES = {
     "conf.py": """\
-extensions = ["myst_nb", "sphinx_proof", "sphinx_exercise", "searchext"]
+extensions = ["myst_nb", "sphinx_proof", "sphinx_exercise"]
 myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "dollarmath"]
 nb_execution_mode = "off"
 numfig = True
 math_numfig = True
 suppress_warnings = ["ledger"]
+
+
+def setup(app):
+    from deepdive import blocks, ledger, search
+    from deepdive.page import directive, links
+
+    for room in (directive, links, ledger, blocks, search):
+        room.setup(app)
 """,
     "_toc.yml": "root: index\nparts: [{chapters: [{file: notebooks/1-one/sinks}, {file: notebooks/2-two/other}]}]\n",
     "book/parts.yml": """\

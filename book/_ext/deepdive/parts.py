@@ -15,8 +15,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from ledgerext import WORDS, LedgerDirective, chosen, link, mark, sentence, table
-from records import VERDICTS, Book, Chapter, Part
+from deepdive.book.records import VERDICTS, Book, Chapter, Part
+from deepdive.page.directive import BookDirective
+from deepdive.page.filters import chosen
+from deepdive.page.links import link
+from deepdive.page.tables import table
+from deepdive.page.verdicts import WORDS, mark, sentence
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +35,7 @@ def seconds(chapters: Iterable[Chapter]) -> str:
     return f"{sum(chapter.seconds or 0 for chapter in chapters)} s"
 
 
-class BookMap(LedgerDirective):
+class BookMap(BookDirective):
     def run(self) -> list[nodes.Node]:
         book = self.book
         rows, classes = [], []
@@ -67,7 +71,7 @@ class BookMap(LedgerDirective):
         return [nodes.paragraph("", f"To come, with the number of their claims: {listed}.")] if rest else []
 
 
-class PartOverview(LedgerDirective):
+class PartOverview(BookDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
@@ -115,8 +119,6 @@ class PartOverview(LedgerDirective):
         return [line] if places else []
 
 
-def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")  # reads what is shown here
+def setup(app: Sphinx) -> None:
     app.add_directive("book-map", BookMap)
     app.add_directive("part", PartOverview)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

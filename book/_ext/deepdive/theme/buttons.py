@@ -8,7 +8,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 
-import citation
+from deepdive.theme import citation
 
 GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github/"
@@ -42,9 +42,6 @@ def address_of(app: Sphinx, page: str) -> str:
     return f"{address}/blob/{app.config.public_branch}/{page}.ipynb" if address.startswith(GITHUB) else address
 
 
-def setup(app: Sphinx) -> dict:
-    app.setup_extension("bookext")  # keeps the public address
-    app.setup_extension("ledgerext")  # its records name the chapters
+def setup(app: Sphinx) -> None:
     app.connect("builder-inited", read_citation)
     app.connect("html-page-context", add_buttons)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
 """The library as plain data, read from its source without running it: signatures, docstrings, and who uses what.
 
-It knows nothing of Sphinx; `libraryext` shows what it reads.
+It knows nothing of Sphinx; `page` shows what it reads.
 """
 
 from __future__ import annotations

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-import records
-import systems
-from records import Book, Chapter, Part
-from systems import System
+from deepdive.book import records, systems
+from deepdive.book.records import Book, Chapter, Part
+from deepdive.book.systems import System
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 BOOK = Book(
     (),
     {"norm": Chapter("norm", "notebooks/1/norm", "Norm", 1, (), (), {"a-proof": "A proof"})},

@@ -13,8 +13,8 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-import reference
-from reference import PACKAGE, Entry, Module
+from deepdive.library import reference
+from deepdive.library.reference import PACKAGE, Entry, Module
 
 FOLDER = f"lib/{PACKAGE}"
 MOST = 5  # chapters that are listed by name
@@ -112,9 +112,7 @@ def link_library(app: Sphinx, doctree: nodes.document) -> None:
     (last[-1] if last else doctree.children[-1]).append(line)
 
 
-def setup(app: Sphinx) -> dict:
-    app.setup_extension("ledgerext")  # its records name the chapters
+def setup(app: Sphinx) -> None:
     app.add_directive("library", Library)
     app.connect("builder-inited", read_library)
     app.connect("doctree-read", link_library)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import records
-from records import Book, Chapter, Claim, Closing, Part, Record
+from deepdive.book import records
+from deepdive.book.records import Book, Chapter, Claim, Closing, Part, Record
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def record(claim="a", chapter="norm", **changes):

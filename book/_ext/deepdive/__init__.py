@@ -1,0 +1,40 @@
+"""The book's Sphinx extension: what its pages show beyond what Sphinx and its themes do.
+
+    book                             parts, chapters, claims and systems as plain data; it knows nothing of Sphinx
+    page                             what the pages share: the base of the directives, tables, filters, links, verdicts
+    ledger  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises
+    search                           what is found by name
+    library                          the library's page, from its docstrings
+    theme                            what stands around a page: options, formulas, buttons, how to cite
+
+Importing the package imports none of them.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+ROOMS = (
+    "page.directive",
+    "page.tables",
+    "page.filters",
+    "page.links",
+    "ledger",
+    "systems",
+    "parts",
+    "blocks",
+    "search",
+    "library.page",
+    "theme.surroundings",
+    "theme.buttons",
+)
+NEIGHBOURS = ("exploreext", "takeawayext")  # extensions beside this package
+
+
+def setup(app) -> dict:
+    """Set up every room, those first on which others build."""
+    for room in ROOMS:
+        import_module(f"deepdive.{room}").setup(app)
+    for extension in NEIGHBOURS:
+        app.setup_extension(extension)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,143 @@
+"""The claims ledger: directives that show what `book.records` reads, and failures of a build whose ledger is not whole.
+
+{ledger-counts}   how many claims got which verdict, with bars, and links to them
+{ledger-table}    every claim, chapter by chapter, with verdict, statement and evidence
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util import logging
+
+from deepdive.book import records
+from deepdive.book.records import NOT_YET, SOURCES, VERDICTS, Book, Chapter, Claim, Record
+from deepdive.page.directive import BookDirective
+from deepdive.page.filters import chosen, controls, facet, part_choices
+from deepdive.page.links import link
+from deepdive.page.tables import table
+from deepdive.page.verdicts import WORDS, mark, sentence
+
+logger = logging.getLogger(__name__)
+
+
+class LedgerCounts(BookDirective):
+    def run(self) -> list[nodes.Node]:
+        book = self.book
+        counts = book.counts(book.claims)
+        most = max(counts.values())
+        rows = []
+        for kind, count in counts.items():
+            bar = nodes.raw("", f'<span class="bar" style="width: {count / most:.1%}"></span>', format="html")
+            number = nodes.inline("", str(count), classes=["count"])
+            verdict = link([mark(kind)], "book/ledger", chosen(verdict=kind))
+            rows.append(([nodes.paragraph("", "", verdict)], [nodes.paragraph("", "", number, bar)]))
+        total = nodes.paragraph("", f"Of {len(book.claims)} claims, {len(book.claims) - counts[NOT_YET]} are examined.")
+        return [total, table(("Verdict", "Claims"), rows, (40, 60), "How many claims got which verdict", kind="counts")]
+
+
+class LedgerTable(BookDirective):
+    def run(self) -> list[nodes.Node]:
+        book = self.book
+        found = [self.settled(book, chapter) for chapter in book.chapters.values()]
+        waiting = [claim for claim in book.claims if claim.id not in book.records]
+        verdicts = {kind: WORDS.get(kind, kind) for kind in (*VERDICTS, NOT_YET)}
+        notes = {name: name for name in SOURCES if any(claim.source == name for claim in book.claims)}
+        form = controls("claims", {"verdict": verdicts, "part": part_choices(book), "notes": notes})
+        return [form, *found, *([self.waiting(waiting, book)] if waiting else [])]
+
+    def section(self, name: str) -> nodes.section:
+        return nodes.section(ids=[name], names=[name], classes=["hidden-when-empty"])
+
+    def facets(self, claim: Claim, book: Book) -> list[str]:
+        parts = [part.title for part in book.parts if claim.chapter in part.chapters]
+        kind = book.records[claim.id].kind if claim.id in book.records else NOT_YET
+        return [facet("verdict", kind or ""), *(facet("part", title) for title in parts), facet("notes", claim.source)]
+
+    def settled(self, book: Book, chapter: Chapter) -> nodes.section:
+        claims = [claim for claim in book.claims_of(chapter.name) if claim.id in book.records]
+        section = self.section(f"chapter-{chapter.name}")
+        section += nodes.title("", "", *self.inline(chapter.title))
+        section += nodes.paragraph("", "", link([nodes.Text("Read the chapter")], chapter.page))
+        section += sentence(book.counts(book.claims_of(chapter.name)))
+        rows = [self.row(claim, book.records[claim.id], book) for claim in claims]
+        section += table(
+            ("Claim", "Verdict", "What holds, and on what evidence"),
+            rows,
+            (30, 16, 54),
+            f"Claims settled in the chapter {chapter.title}",
+            [f"claim-{claim.id}" for claim in claims],
+            [self.facets(claim, book) for claim in claims],
+            "filtered",
+        )
+        return section
+
+    def row(self, claim: Claim, record: Record, book: Book) -> tuple[list[nodes.Node], ...]:
+        holds = self.markdown(record.statement)
+        if record.assumptions.strip():
+            holds.append(nodes.paragraph("", "", nodes.emphasis("", "Assuming: "), *self.inline(record.assumptions)))
+        evidence = nodes.bullet_list(classes=["evidence"])
+        for kind, text in record.evidence:
+            rest = text.removeprefix(kind) if text.startswith(kind) else f": {text}"
+            evidence += nodes.list_item("", nodes.paragraph("", "", *self.inline(f"**{kind}**{rest}")))
+        page = book.chapters[record.chapter].page
+        check = link([nodes.Text("see the check")], page, f"#cell-{record.cell}")
+        evidence += nodes.list_item("", nodes.paragraph("", "", check))
+        verdict = nodes.paragraph("", "", mark(record.kind, *self.inline(record.verdict)))
+        return self.claim(claim), [verdict], [*holds, evidence]
+
+    def claim(self, claim: Claim) -> list[nodes.Node]:
+        origin = nodes.paragraph(
+            "",
+            "",
+            nodes.literal("", claim.id),
+            nodes.Text(f" {claim.source}, "),
+            *self.inline(claim.place),
+            classes=["claim-origin"],
+        )
+        return [origin, *self.markdown(claim.claim)]
+
+    def waiting(self, claims: list[Claim], book: Book) -> nodes.section:
+        section = self.section("not-yet-examined")
+        section += nodes.title("", "Not yet examined")
+        section += nodes.paragraph("", f"{len(claims)} claims wait for chapters that are not yet written.")
+        rows = [(self.claim(claim), [nodes.paragraph("", claim.chapter)]) for claim in claims]
+        section += table(
+            ("Claim", "Chapter to come"),
+            rows,
+            (80, 20),
+            "Claims not yet examined",
+            [f"claim-{claim.id}" for claim in claims],
+            [self.facets(claim, book) for claim in claims],
+            "filtered",
+        )
+        return section
+
+
+def report_problems(app: Sphinx) -> None:
+    """Say what is wrong before any page is read: under -W, as in `make book`, the build then fails."""
+    app.env.book_anchors = getattr(app.env, "book_anchors", {})
+    for problem in [*records.problems(app.env.book_records), *records.stray_notebooks(Path(app.srcdir))]:
+        logger.warning("ledger: %s", problem, type="ledger")
+
+
+def anchor_cells(app: Sphinx, doctree: nodes.document) -> None:
+    """Give the cells that settle claims an anchor, for the ledger to link to."""
+    page = app.env.docname
+    if page not in app.env.book_records.pages:
+        return
+    settling = {record.cell for record in app.env.book_records.pages[page].records}
+    app.env.book_anchors[page] = set()
+    for cell in doctree.findall(nodes.container):
+        if cell.get("nb_element") == "cell_code" and cell["cell_index"] in settling:
+            cell["ids"].append(f"cell-{cell['cell_index']}")
+            app.env.book_anchors[page].add(f"#cell-{cell['cell_index']}")
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive("ledger-counts", LedgerCounts)
+    app.add_directive("ledger-table", LedgerTable)
+    app.connect("builder-inited", report_problems)
+    app.connect("doctree-read", anchor_cells)

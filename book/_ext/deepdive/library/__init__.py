@@ -1,0 +1,1 @@
+"""The library's page: `reference` reads the library's source, `page` shows it."""

@@ -1,0 +1,26 @@
+"""Links between the book's pages, made before it is known where a page lies from another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+
+def link(text: Sequence[nodes.Node], page: str, rest: str = "") -> nodes.reference:
+    """A link to a page and, with `rest`, to an anchor (#…) or a choice of rows (?…); `resolve_links` fills it in."""
+    return nodes.reference("", "", *text, internal=True, book_target=(page, rest))
+
+
+def resolve_links(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    for reference in doctree.findall(nodes.reference):
+        if "book_target" in reference:
+            target, rest = reference["book_target"]
+            if rest.startswith("#cell-") and rest not in app.env.book_anchors.get(target, ()):
+                rest = ""  # the cell is not shown
+            reference["refuri"] = app.builder.get_relative_uri(page, target) + rest
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("doctree-resolved", resolve_links)

@@ -1,0 +1,1 @@
+"""What stands around a page: the theme's options and formulas, the buttons above it, how to cite it."""
