@@ -25,13 +25,13 @@ class Library(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         root = Path(self.env.srcdir)
-        for path in [*(root / FOLDER).glob("*.py"), *(root / "notebooks").glob("*/*.ipynb")]:
+        for path in [*(root / FOLDER).rglob("*.py"), *(root / "notebooks").glob("*/*.ipynb")]:
             self.env.note_dependency(str(path))
         return [self.section(self.env.book_library[name]) for name in self.content]
 
     def section(self, module: Module) -> nodes.section:
         name = f"{PACKAGE}.{module.name}"
-        section = nodes.section("", nodes.title("", "", nodes.literal("", name)), names=[name.replace(".", "-")])
+        section = nodes.section("", nodes.title("", "", nodes.literal("", name)), names=[anchor(module.name)])
         self.state.document.note_explicit_target(section)
         text = [f"```{{py:currentmodule}} {name}\n```", self.markdown(module.doc)]
         text += [self.entry(entry, module.name) for entry in module.entries]
@@ -56,7 +56,7 @@ class Library(SphinxDirective):
             if len(listed) == len(chapters):
                 return f"*Used in* {links}"
             return f"*Used first in* {links}, *and in {len(chapters) - 1} other chapters*"
-        links = " · ".join(f"[`{PACKAGE}.{module}`](#{PACKAGE}-{module})" for module in others)
+        links = " · ".join(f"[`{PACKAGE}.{module}`](#{anchor(module)})" for module in others)
         return f"*Used by* {links}" if others else ""
 
     def markdown(self, doc: str) -> str:
@@ -68,12 +68,18 @@ class Library(SphinxDirective):
         return f"/{page}.ipynb"
 
 
+def anchor(module: str) -> str:
+    return f"{PACKAGE}-{module}".replace(".", "-")
+
+
 def read_library(app: Sphinx) -> None:
     """Read the library, and what the chapters and the library's own modules use of it."""
     root, env = Path(app.srcdir), app.env
     env.book_library = reference.read_library(root / FOLDER)
     env.book_library_uses = {
-        name: reference.uses((root / FOLDER / f"{name}.py").read_text(encoding="utf-8")) for name in env.book_library
+        name: reference.uses(path.read_text(encoding="utf-8"))
+        for name, path in reference.sources(root / FOLDER).items()
+        if name in env.book_library
     }
     env.book_uses = {
         chapter.page: reference.uses(reference.code_of(root / f"{chapter.page}.ipynb"))

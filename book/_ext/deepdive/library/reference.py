@@ -36,9 +36,16 @@ class Module:
 
 
 def read_library(folder: Path) -> dict[str, Module]:
-    """The library's modules by name."""
-    paths = [path for path in sorted(folder.glob("*.py")) if not path.stem.startswith("_")]
-    return {path.stem: read_module(path.stem, path.read_text(encoding="utf-8")) for path in paths}
+    """The library's modules by name, such as `norm` and `engine.derive`; not those that only lead on to another."""
+    modules = [read_module(name, path.read_text(encoding="utf-8")) for name, path in sources(folder).items()]
+    return {module.name: module for module in modules if module.entries}
+
+
+def sources(folder: Path) -> dict[str, Path]:
+    """The files of the public modules, by the modules' names."""
+    paths = [path.relative_to(folder) for path in sorted(folder.rglob("*.py"))]
+    public = [path for path in paths if not any(part.startswith("_") for part in path.parts)]
+    return {".".join(path.with_suffix("").parts): folder / path for path in public}
 
 
 def read_module(name: str, source: str) -> Module:
@@ -79,16 +86,17 @@ def _constructor(node: ast.ClassDef) -> str:
 
 def uses(source: str) -> set[str]:
     """What of the library a piece of Python imports, or reaches through an imported module: `norm.layer_norm`, …"""
-    tree, modules, found = ast.parse(source), {}, set()
+    tree, imported = ast.parse(source), {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == PACKAGE:
-            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE + "."):
-            found |= {f"{node.module.removeprefix(PACKAGE + '.')}.{alias.name}" for alias in node.names}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
-            found.add(f"{modules[node.value.id]}.{node.attr}")
-    return found
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{PACKAGE}."):
+            for alias in node.names:
+                imported[alias.asname or alias.name] = f"{node.module}.{alias.name}".removeprefix(f"{PACKAGE}.")
+    reached = {
+        f"{imported[node.value.id]}.{node.attr}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in imported
+    }
+    return {*imported.values(), *reached}
 
 
 def code_of(notebook: Path) -> str:
