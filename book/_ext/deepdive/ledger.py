@@ -13,12 +13,14 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 
 from deepdive.book import records
-from deepdive.book.records import NOT_YET, SOURCES, VERDICTS, Book, Chapter, Claim, Record
+from deepdive.book.chapter import Chapter
+from deepdive.book.records import NOT_YET, SOURCES, Book
 from deepdive.page.directive import BookDirective
 from deepdive.page.filters import chosen, controls, facet, part_choices
 from deepdive.page.links import link
 from deepdive.page.tables import table
 from deepdive.page.verdicts import WORDS, mark, sentence
+from smalltorch.engine.schema import VERDICTS, Claim, Evidence, Record
 
 logger = logging.getLogger(__name__)
 
@@ -79,14 +81,19 @@ class LedgerTable(BookDirective):
         if record.assumptions.strip():
             holds.append(nodes.paragraph("", "", nodes.emphasis("", "Assuming: "), *self.inline(record.assumptions)))
         evidence = nodes.bullet_list(classes=["evidence"])
-        for kind, text in record.evidence:
-            rest = text.removeprefix(kind) if text.startswith(kind) else f": {text}"
-            evidence += nodes.list_item("", nodes.paragraph("", "", *self.inline(f"**{kind}**{rest}")))
-        page = book.chapters[record.chapter].page
-        check = link([nodes.Text("see the check")], page, f"#cell-{record.cell}")
-        evidence += nodes.list_item("", nodes.paragraph("", "", check))
+        for piece in record.evidence:
+            evidence += nodes.list_item(
+                "", nodes.paragraph("", "", *self.evidence(piece, book.chapters[record.chapter]))
+            )
         verdict = nodes.paragraph("", "", mark(record.kind, *self.inline(record.verdict)))
         return self.claim(claim), [verdict], [*holds, evidence]
+
+    def evidence(self, piece: Evidence, chapter: Chapter) -> list[nodes.Node]:
+        """The kind of evidence, as a link to the cell that gave it, and what it says."""
+        rest = piece.text.removeprefix(piece.kind) if piece.text.startswith(piece.kind) else f": {piece.text}"
+        kind, *said = self.inline(f"**{piece.kind}**{rest}")
+        cell = chapter.cell_of(piece)
+        return [link([kind], chapter.page, f"#{cell}" if cell else ""), *said]
 
     def claim(self, claim: Claim) -> list[nodes.Node]:
         origin = nodes.paragraph(
@@ -124,16 +131,17 @@ def report_problems(app: Sphinx) -> None:
 
 
 def anchor_cells(app: Sphinx, doctree: nodes.document) -> None:
-    """Give the cells that settle claims an anchor, for the ledger to link to."""
+    """Make the ids of the cells that gave evidence anchors, for the ledger to link to."""
     page = app.env.docname
     if page not in app.env.book_records.pages:
         return
-    settling = {record.cell for record in app.env.book_records.pages[page].records}
+    chapter = app.env.book_records.pages[page]
+    wanted = {chapter.cell_of(piece) for record, _ in chapter.records for piece in record.evidence}
     app.env.book_anchors[page] = set()
     for cell in doctree.findall(nodes.container):
-        if cell.get("nb_element") == "cell_code" and cell["cell_index"] in settling:
-            cell["ids"].append(f"cell-{cell['cell_index']}")
-            app.env.book_anchors[page].add(f"#cell-{cell['cell_index']}")
+        if cell.get("nb_element") == "cell_code" and (name := chapter.cells[cell["cell_index"]]) in wanted:
+            cell["ids"].append(name)
+            app.env.book_anchors[page].add(f"#{name}")
 
 
 def setup(app: Sphinx) -> None:

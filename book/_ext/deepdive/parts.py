@@ -15,12 +15,14 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from deepdive.book.records import VERDICTS, Book, Chapter, Part
+from deepdive.book.chapter import Chapter
+from deepdive.book.records import Book, Part
 from deepdive.page.directive import BookDirective
 from deepdive.page.filters import chosen
 from deepdive.page.links import link
 from deepdive.page.tables import table
 from deepdive.page.verdicts import WORDS, mark, sentence
+from smalltorch.engine.schema import VERDICTS
 
 logger = logging.getLogger(__name__)
 

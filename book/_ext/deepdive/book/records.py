@@ -1,93 +1,24 @@
-"""The claims of the notes and the records that settle them, as plain data.
+"""The ledger as plain data: claims, chapters with their records, how they are counted, and what is wrong with them.
 
 A claim is a row of `book/claims.csv`. A record is what an executed check says of a claim; it travels in the outputs of
-a notebook. This module reads both, counts them and lists what is wrong with them. It knows nothing of Sphinx: the
-ledger page, `make test` and the report on a failed notebook all use it.
+a notebook. The ledger page, `make lint` and the report on a failed notebook all use what is read here.
 """
 
 from __future__ import annotations
 
-import csv
-import json
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import yaml
-from docutils.nodes import make_id
 
-RECORD = "application/vnd.smalltorch.record+json"
-CHAPTER = "application/vnd.smalltorch.chapter+json"
+from deepdive.book.chapter import Chapter, Located, read_chapter
+from smalltorch.engine.schema import EVIDENCE, VERDICTS, Claim, Record, read_claims
 
-VERDICTS = ("true", "true if", "imprecise", "false", "open")
 NOT_YET = "not yet examined"
-EVIDENCE = ("derived", "proved in text", "counterexample", "verified", "measured", "computed", "cited", "none")
 NOTES = ("N1", "N2", "N3", "N4", "N5")
 SOURCES = (*NOTES, "R")  # R: what a reader brings
-HEADING = re.compile(r"^#{2,4} +(.+?) *$", re.MULTILINE)
-RUNTIME = re.compile(r"^- \*\*It runs\*\* in about (\d+) s on one core\.", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What the notes say, paraphrased: one row of claims.csv."""
-
-    id: str
-    source: str
-    place: str
-    claim: str
-    chapter: str
-
-
-@dataclass(frozen=True)
-class Record:
-    """What a chapter found about one claim, and in which of the notebook's cells."""
-
-    claim: str
-    chapter: str
-    verdict: str
-    statement: str
-    assumptions: str
-    evidence: tuple[tuple[str, str], ...]
-    cell: int
-
-    @property
-    def kind(self) -> str | None:
-        """The verdict without its condition: one of VERDICTS, or None where it is none of them."""
-        if self.verdict.startswith("true if ") and self.verdict.removeprefix("true if ").strip():
-            return "true if"
-        return self.verdict if self.verdict in VERDICTS and self.verdict != "true if" else None
-
-
-@dataclass(frozen=True)
-class Closing:
-    """What `Chapter.close()` left: how many checks the chapter declares and ran, and the claims it settles."""
-
-    chapter: str
-    declared: int
-    executed: int
-    claims: tuple[str, ...]
-    cell: int
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """A notebook as the ledger sees it.
-
-    `page` is its path from the root of the book, without the suffix; `headings` are those of its sections, by anchor;
-    `seconds` is what its box says it runs on one core.
-    """
-
-    name: str
-    page: str
-    title: str
-    last_code_cell: int
-    records: tuple[Record, ...]
-    closings: tuple[Closing, ...]
-    headings: dict[str, str] = field(default_factory=dict)
-    seconds: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +44,7 @@ class Book:
         assigned = {claim.id: claim.chapter for claim in self.claims}
         found: dict[str, Record] = {}
         for chapter in self.chapters.values():
-            for record in chapter.records:
+            for record, _ in chapter.records:
                 if record.claim not in found or record.chapter == assigned.get(record.claim):
                     found[record.claim] = record
         return found
@@ -138,51 +69,6 @@ class Book:
             record = self.records.get(claim.id)
             counts[record.kind if record and record.kind else NOT_YET] += 1
         return counts
-
-
-def read_claims(path: Path) -> tuple[Claim, ...]:
-    with path.open(encoding="utf-8", newline="") as file:
-        return tuple(Claim(**row) for row in csv.DictReader(file, strict=True))
-
-
-def read_chapter(path: Path, page: str) -> Chapter:
-    """Read a notebook's title, headings and runtime, and from its stored outputs the records and the closing."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    title, headings, seconds, last_code_cell, records, closings = path.stem, {}, None, -1, [], []
-    for index, cell in enumerate(cells):
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "markdown" and title == path.stem and source.startswith("# "):
-            title = source.splitlines()[0].removeprefix("# ").strip()
-        if cell["cell_type"] == "markdown":
-            headings |= {make_id(heading): heading for heading in HEADING.findall(source)}
-            if seconds is None and (runtime := RUNTIME.search(source)):
-                seconds = int(runtime[1])
-        if cell["cell_type"] != "code" or not source.strip():
-            continue
-        last_code_cell = index
-        for output in cell["outputs"]:
-            data = output.get("data", {})
-            records += [_record(entry, index) for entry in data.get(RECORD, {}).get("records", ())]
-            if CHAPTER in data:
-                closings.append(_closing(data[CHAPTER], index))
-    return Chapter(path.stem, page, title, last_code_cell, tuple(records), tuple(closings), headings, seconds)
-
-
-def _record(entry: dict, cell: int) -> Record:
-    evidence = tuple((item["kind"], item["text"]) for item in entry["evidence"])
-    return Record(
-        entry["claim"],
-        entry["chapter"],
-        entry["verdict"],
-        entry["statement"],
-        entry.get("assumptions", ""),
-        evidence,
-        cell,
-    )
-
-
-def _closing(entry: dict, cell: int) -> Closing:
-    return Closing(entry["chapter"], entry["declared"], entry["executed"], tuple(entry["claims"]), cell)
 
 
 def toc_pages(root: Path) -> list[str]:
@@ -240,18 +126,18 @@ def _chapter_problems(book: Book, chapter: Chapter) -> list[str]:
         found.append("its box does not say how long it runs: “- **It runs** in about 10 s on one core.”")
 
     known = {claim.id for claim in book.claims}
-    for record in chapter.records:
+    for record, _ in chapter.records:
         found += [f"record of {record.claim}: {problem}" for problem in _record_problems(record, chapter, known)]
-    settled = [record.claim for record in chapter.records]
+    settled = [record.claim for record, _ in chapter.records]
     for claim in book.claims_of(chapter.name):
         if claim.id not in settled:
             found.append(f"no record settles the claim {claim.id}, which is assigned to this chapter")
 
     if len(chapter.closings) != 1:
         return [*found, f"the chapter is closed {len(chapter.closings)} times; expected once, in its last code cell"]
-    closing = chapter.closings[0]
-    if closing.cell != chapter.last_code_cell:
-        found.append(f"the chapter is closed in cell {closing.cell}, but cell {chapter.last_code_cell} still has code")
+    closing, cell = chapter.closings[0]
+    if cell != chapter.code[-1]:
+        found.append(f"the chapter is closed in cell {cell}, but cell {chapter.code[-1]} still has code")
     if closing.chapter != chapter.name:
         found.append(f"the chapter calls itself {closing.chapter!r}")
     if closing.declared != closing.executed:
@@ -276,25 +162,27 @@ def _record_problems(record: Record, chapter: Chapter, known: set[str]) -> list[
         found.append("it does not say what holds")
     if not record.evidence:
         found.append("it names no evidence")
-    for kind, text in record.evidence:
-        if kind not in EVIDENCE:
-            found.append(f"the evidence {kind!r} is none of: {', '.join(EVIDENCE)}")
-        if not text.strip():
-            found.append(f"the evidence {kind!r} says nothing")
+    for evidence in record.evidence:
+        if evidence.kind not in EVIDENCE:
+            found.append(f"the evidence {evidence.kind!r} is none of: {', '.join(EVIDENCE)}")
+        if not evidence.text.strip():
+            found.append(f"the evidence {evidence.kind!r} says nothing")
+        if len(chapter.closings) == 1 and chapter.cell_of(evidence) is None:
+            found.append(f"the evidence {evidence.text!r} is from cell {evidence.cell}, which is not in the chapter")
     return found
 
 
 def _disagreements(book: Book) -> list[str]:
-    first: dict[str, Record] = {}
+    first: dict[str, Located] = {}
     found = []
     for chapter in book.chapters.values():
-        for record in chapter.records:
-            other = first.setdefault(record.claim, record)
+        for record, cell in chapter.records:
+            other, its_cell = first.setdefault(record.claim, Located(record, cell))
             for name in ("verdict", "statement"):
                 ours, theirs = getattr(record, name), getattr(other, name)
                 if ours != theirs:
                     found.append(
-                        f"{record.claim}: the {name} is {theirs!r} in {other.chapter} (cell {other.cell}) "
-                        f"but {ours!r} in {record.chapter} (cell {record.cell})"
+                        f"{record.claim}: the {name} is {theirs!r} in {other.chapter} (cell {its_cell}) "
+                        f"but {ours!r} in {record.chapter} (cell {cell})"
                     )
     return found

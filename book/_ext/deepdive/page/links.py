@@ -18,7 +18,7 @@ def resolve_links(app: Sphinx, doctree: nodes.document, page: str) -> None:
         if "book_target" in reference:
             target, rest = reference["book_target"]
             if rest.startswith("#cell-") and rest not in app.env.book_anchors.get(target, ()):
-                rest = ""  # the cell is not shown
+                rest = ""  # the page does not show the cell
             reference["refuri"] = app.builder.get_relative_uri(page, target) + rest
 
 

@@ -1,0 +1,79 @@
+"""A chapter as plain data: what its notebook says of itself, and the records and the closing in its stored outputs."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from docutils.nodes import make_id
+
+from smalltorch.engine.schema import Closing, Evidence, Record, read_closing, read_records
+
+TITLE = re.compile(r"\A# +(.+?) *$", re.MULTILINE)
+HEADING = re.compile(r"^#{2,4} +(.+?) *$", re.MULTILINE)
+RUNTIME = re.compile(r"^- \*\*It runs\*\* in about (\d+) s on one core\.", re.MULTILINE)
+
+
+class Located(NamedTuple):
+    """A record or a closing, and the position among the notebook's cells of the one that holds it."""
+
+    entry: Record | Closing
+    cell: int
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A notebook as the pages see it.
+
+    `page` is its path from the root of the book, without the suffix; `headings` are those of its sections, by anchor;
+    `seconds` is what its box says it runs on one core. `cells` are the ids of its cells, which are anchors on the built
+    page, and `code` the positions of those that hold code.
+    """
+
+    name: str
+    page: str
+    title: str
+    cells: tuple[str, ...]
+    code: tuple[int, ...]
+    records: tuple[Located, ...]
+    closings: tuple[Located, ...]
+    headings: dict[str, str] = field(default_factory=dict)
+    seconds: int | None = None
+
+    def cell_of(self, evidence: Evidence) -> str | None:
+        """The id of the cell that made a piece of evidence; None where its number points outside the chapter.
+
+        Evidence and closing count the code cells as they ran, from the one that opened the chapter.
+        """
+        if len(self.closings) != 1:
+            return None
+        closing, cell = self.closings[0]
+        opening = self.code.index(cell) - closing.cell
+        inside = opening >= 0 and 0 <= evidence.cell <= closing.cell
+        return self.cells[self.code[opening + evidence.cell]] if inside else None
+
+
+def read_chapter(path: Path, page: str) -> Chapter:
+    """Read a notebook; `page` is its path from the root of the book, without the suffix."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells]
+    prose = "\n\n".join(source for cell, source in zip(cells, sources, strict=True) if cell["cell_type"] == "markdown")
+    code = tuple(k for k, cell in enumerate(cells) if cell["cell_type"] == "code" and sources[k].strip())
+    outputs = [(output.get("data", {}), position) for position in code for output in cells[position]["outputs"]]
+    title, runtime = TITLE.search(prose), RUNTIME.search(prose)
+    return Chapter(
+        name=path.stem,
+        page=page,
+        title=title[1] if title else path.stem,
+        cells=tuple(cell.get("id", "") for cell in cells),
+        code=code,
+        records=tuple(Located(record, position) for data, position in outputs for record in read_records(data)),
+        closings=tuple(
+            Located(closing, position) for data, position in outputs if (closing := read_closing(data)) is not None
+        ),
+        headings={make_id(heading): heading for heading in HEADING.findall(prose)},
+        seconds=int(runtime[1]) if runtime else None,
+    )

@@ -1,0 +1,87 @@
+"""A chapter is read from its notebook as it stands, and each piece of evidence is traced to the cell that gave it."""
+
+import json
+
+import pytest
+
+from deepdive.book.chapter import RUNTIME, Located, read_chapter
+from smalltorch.engine.schema import CHAPTER_MIME, RECORD_MIME, Closing, Evidence, Record
+
+EVIDENCE = (Evidence("derived", "all n", 1), Evidence("none", "nobody knows", 2))
+
+
+def code(source, **data):
+    return {"cell_type": "code", "id": f"cell-{source}", "source": source, "outputs": [{"data": data}] if data else []}
+
+
+def prose(text):
+    return {"cell_type": "markdown", "id": "", "source": text}
+
+
+def notebook(tmp_path, *cells):
+    path = tmp_path / "norm.ipynb"
+    path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    return read_chapter(path, "notebooks/part/norm")
+
+
+def whole(tmp_path, cell):
+    """A chapter with two cells of code before the one that opens it; `cell` is what its closing counts."""
+    entry = {
+        "claim": "a",
+        "chapter": "norm",
+        "verdict": "open",
+        "statement": "Unknown.",
+        "assumptions": "",
+        "evidence": [{"kind": piece.kind, "text": piece.text, "cell": piece.cell} for piece in EVIDENCE],
+    }
+    closing = {"chapter": "norm", "declared": 1, "executed": 1, "claims": ["a"], "cell": cell}
+    return notebook(
+        tmp_path,
+        prose(["# How large?\n", "- **It runs** in about 7 s on one core.\n", "## As $\\sqrt n$: why?"]),
+        code("setup"),
+        code("imports"),
+        code("open"),
+        code(" "),  # an empty cell does not run
+        prose("### Then"),
+        code("derive"),
+        code("settle", **{RECORD_MIME: {"records": [entry]}}),
+        code("close", **{CHAPTER_MIME: closing}),
+    )
+
+
+def test_a_chapter_is_read_with_the_records_in_its_outputs(tmp_path):
+    chapter = whole(tmp_path, 3)
+    assert (chapter.name, chapter.title, chapter.seconds) == ("norm", "How large?", 7)
+    assert chapter.headings == {"as-sqrt-n-why": r"As $\sqrt n$: why?", "then": "Then"}
+    assert chapter.records == (Located(Record("a", "norm", "open", "Unknown.", "", EVIDENCE), 7),)
+    assert chapter.closings == (Located(Closing("norm", 1, 1, ("a",), 3), 8),)
+
+
+def test_evidence_is_traced_to_its_cell_past_prose_and_empty_cells(tmp_path):
+    chapter = whole(tmp_path, 3)
+    found = [chapter.cell_of(Evidence("derived", "all n", cell)) for cell in range(-1, 5)]
+    assert found == [None, "cell-open", "cell-derive", "cell-settle", "cell-close", None]
+
+
+def test_a_chapter_that_counts_more_cells_than_it_has_is_traced_nowhere(tmp_path):
+    assert whole(tmp_path, 5).cell_of(EVIDENCE[0]) == "cell-imports"
+    assert whole(tmp_path, 6).cell_of(EVIDENCE[0]) is None
+
+
+def test_without_one_closing_there_is_nothing_to_count_from(tmp_path):
+    assert notebook(tmp_path, prose("# Title"), code("open")).cell_of(EVIDENCE[0]) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "seconds"),
+    [
+        ("- **It runs** in about 12 s on one core.", 12),
+        ("- **It runs** in about 12 s on one core. (Measure it.)", 12),
+        ("- **It runs** in about 12 s.", None),
+        ("- **It runs** quickly on one core.", None),
+        ("It runs in about 12 s on one core.", None),
+    ],
+)
+def test_a_chapter_says_in_one_form_how_long_it_runs(line, seconds):
+    found = RUNTIME.search(f"- **You need** nothing.\n{line}\n:::")
+    assert (found and int(found[1])) == seconds
