@@ -6,7 +6,7 @@ VENV        ?= .venv
 TORCH_INDEX ?=                  # another index for torch, e.g. https://download.pytorch.org/whl/cpu for a CPU build on Linux
 NB          ?=                  # for execute and notebooks: notebooks by name; empty: all
 NAME        ?=                  # for new-chapter: its name, such as my-chapter
-PART        ?=                  # for new-chapter: the folder of its part, such as 6-position
+PART        ?=                  # for new-chapter: the folder of its part, such as position
 JOBS        ?= 2
 PORT        ?= 8000
 SHOTS       ?=                  # for test-web: a folder for screenshots
@@ -26,8 +26,8 @@ export PYTHONDONTWRITEBYTECODE := 1
 NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanitize-with=book/_tools/nbval.sanitize \
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
-.PHONY: help book html takeaway serve execute new-chapter diff-setup hook-setup clean test test-deep test-web \
-        lock style form prose test-lib test-tools notebooks pages sabotage elsewhere bare lowest sabotage-rest
+.PHONY: help book html takeaway serve execute toc new-chapter diff-setup hook-setup clean test test-deep test-web \
+        lint lock style form prose order test-lib test-tools notebooks pages sabotage elsewhere bare lowest sabotage-rest
 
 help:
 	@echo "make book                 build the book and say where it is"
@@ -39,6 +39,7 @@ help:
 	@echo "make execute [NB=name]    run notebooks again and store their outputs"
 	@echo "make notebooks [NB=name]  run notebooks and compare with their stored outputs"
 	@echo "make new-chapter NAME=…   start a chapter from the template (CONTRIBUTING.md)"
+	@echo "make toc                  write _toc.yml as book/parts.yml and the notebooks say"
 	@echo "make diff-setup           let git show what differs between notebooks with nbdime"
 	@echo "make hook-setup           let git run make lint before every commit"
 	@echo "make lock                 pin again what requirements.in names (CONTRIBUTING.md)"
@@ -78,6 +79,9 @@ execute: $(READY)
 new-chapter: $(READY)
 	@$(PY) book/_tools/new_chapter.py $(NAME) $(PART)
 
+toc: $(READY)
+	@$(PY) book/_tools/toc.py write
+
 # nbdime brings a web server along, so it gets an environment of its own, and .venv stays as the tests know it.
 diff-setup: $(READY)
 	@test -x $(NBDIME)/git-nbdiffdriver || { $(PY) -m venv $(VENV)/nbdime && \
@@ -110,7 +114,7 @@ clean:
 # The stages of a suite all run (-k), also after a failure, so that one run tells everything.
 
 test: $(READY)
-	@$(MAKE) -k --no-print-directory style form prose test-lib test-tools sabotage pages notebooks
+	@$(MAKE) -k --no-print-directory style form order prose test-lib test-tools sabotage pages notebooks
 
 test-deep: $(READY)
 	@$(MAKE) -k --no-print-directory elsewhere bare lowest sabotage-rest
@@ -118,16 +122,20 @@ test-deep: $(READY)
 test-web: takeaway
 	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" sh book/_tools/web/run.sh $(HTML)
 
-lint: style form prose
+lint: style form order prose
 
 style: $(READY)
 	@$(PY) -m ruff check -q lib book $(wildcard notebooks)
+	@$(PY) -m ruff format -q --check lib book || { echo "the code is not in one form: $(PY) -m ruff format lib book"; exit 1; }
 
 form: $(READY)
 	@$(PY) book/_tools/notebooks.py check
 
 prose: $(READY)
 	@$(PY) book/_tools/prose.py
+
+order: $(READY)
+	@$(PY) book/_tools/toc.py check
 
 test-lib: $(READY)
 	@$(PY) -m pytest -q -n $(JOBS) lib/tests

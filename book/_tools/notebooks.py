@@ -186,12 +186,12 @@ def run(names: list[str], jobs: int) -> bool:
 
 def check() -> bool:
     sys.path.insert(0, str(ROOT / "book/_ext"))
-    from deepdive.book import records
+    from deepdive.book import contents, records
 
     paths = all_notebooks()
     found = [f"{path.relative_to(ROOT)}: {problem}" for path in paths for problem in problems(path)]
     found += cover.problems(ROOT)
-    found += records.problems(records.read_book(ROOT)) + records.stray_notebooks(ROOT)
+    found += records.problems(records.read_book(ROOT)) + contents.stray_notebooks(ROOT)
     print("\n".join(found) or f"{len(paths)} notebooks: run in full, in normal form, with all their records")
     return not found
 

@@ -21,10 +21,12 @@ from urllib.parse import unquote, urlsplit
 import yaml
 from bs4 import BeautifulSoup, Tag
 
+from deepdive.book.contents import OPENINGS, outline
+from deepdive.book.contents import read as read_contents
+
 ROOT = Path(__file__).resolve().parents[2]
 REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")  # attributes that hold ids
 HEADINGS = re.compile(r"h[1-6]")
-OPENING = "book/parts/"  # the pages that open a part have its title for their own
 LISTS = {"book/theorems", "book/exercises"}  # repeat what stands in the chapters
 # Formulas are set with fonts here: as the shapes that the HTML uses they would make the file half as large again.
 MATHJAX = ("tex-chtml-full.js", "output/chtml/fonts/woff-v2")
@@ -64,18 +66,13 @@ def anchor(page: str, name: str = "") -> str:
 
 def parts(root: Path) -> list[tuple[str, list[str]]]:
     """The book in its order: the title of each part and its pages. The first page stands before the parts."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    book: list[tuple[str, list[str]]] = [("", [toc["root"]])]
-    for part in toc["parts"]:
-        if "caption" in part:  # without one, it goes on with the part before it
-            book.append((part["caption"], []))
-        book[-1][1].extend(chapter["file"] for chapter in part["chapters"] if chapter["file"] not in LISTS)
-    return book
+    order = outline(root, read_contents(root))
+    return [(title, [page for page in pages if page not in LISTS]) for title, pages in order]
 
 
 def depth(part: str, page: str) -> int:
     """How many levels further down a page's headings stand than on their own: chapters stand below their part."""
-    return 1 if part and not page.startswith(OPENING) else 0
+    return 1 if part and not page.startswith(OPENINGS) else 0
 
 
 def redirect(address: str, page: str, pages: set[str]) -> str | None:
@@ -149,7 +146,7 @@ def contents(book: list[tuple[str, list[Tag]]]) -> str:
             f'<span class="page-number" data-of="{body["id"]}"></span></a>'
             for body in bodies
         ]
-        head = rows.pop(0) if not part or bodies[0]["id"].startswith(OPENING) else escape(part)
+        head = rows.pop(0) if not part or bodies[0]["id"].startswith(OPENINGS) else escape(part)
         lines.append(f"<li>{head}<ul>\n" + "\n".join(f"<li>{row}</li>" for row in rows) + "\n</ul></li>")
     return '<nav class="book-contents"><h1>Contents</h1><ul>\n' + "\n".join(lines) + "\n</ul></nav>"
 
@@ -186,7 +183,7 @@ def one_page(html: Path, root: Path = ROOT, files: str = "../html") -> str:
             body["style"] = f"page: page-{len(heads)}"
             head = title_of(body).replace("\\", "").replace('"', "”")
             heads.append(f'@page page-{len(heads)} {{ @top-left {{ content: "{head}"; }} }}')
-        if bodies[0]["id"].startswith(OPENING):
+        if bodies[0]["id"].startswith(OPENINGS):
             bodies[0].h1["class"] = "part-title"
         elif part:
             bodies[0].insert(0, BeautifulSoup(f'<h1 class="part-title">{escape(part)}</h1>', "html.parser"))

@@ -15,7 +15,8 @@ from pathlib import Path
 from pypdf import PdfReader
 from pypdf.generic import Destination, DictionaryObject
 
-from onepage import OPENING, ROOT, depth, parts
+from deepdive.book.contents import OPENINGS
+from onepage import ROOT, depth, parts
 from takeawayext import PDF
 
 FORMULA = re.compile(r'<(span|div) class="[^"]*\bmath\b[^"]*"[^>]*>(.*?)</\1>', re.S)
@@ -88,7 +89,7 @@ def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str
     """What is wrong with the PDF of these pages, one line each, and a line that says how much was looked at."""
     wanted = [(1, "Contents")]
     for part, pages in order:
-        wanted += [(1, bare(part))] if part and not pages[0].startswith(OPENING) else []
+        wanted += [(1, bare(part))] if part and not pages[0].startswith(OPENINGS) else []
         for page in pages:
             wanted += headings(texts[page], depth(part, page))
     entries = [(level, bare(entry.title), entry) for level, entry in outline(pdf.outline)]

@@ -12,7 +12,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util import logging
 
-from deepdive.book import records
+from deepdive.book import contents, records
 from deepdive.book.chapter import Chapter
 from deepdive.book.records import NOT_YET, SOURCES, Book
 from deepdive.page.directive import BookDirective
@@ -82,16 +82,15 @@ class LedgerTable(BookDirective):
             holds.append(nodes.paragraph("", "", nodes.emphasis("", "Assuming: "), *self.inline(record.assumptions)))
         evidence = nodes.bullet_list(classes=["evidence"])
         for piece in record.evidence:
-            evidence += nodes.list_item(
-                "", nodes.paragraph("", "", *self.evidence(piece, book.chapters[record.chapter]))
-            )
+            shown = self.evidence(piece, book.chapters[record.chapter])
+            evidence += nodes.list_item("", nodes.paragraph("", "", *shown))
         verdict = nodes.paragraph("", "", mark(record.kind, *self.inline(record.verdict)))
         return self.claim(claim), [verdict], [*holds, evidence]
 
     def evidence(self, piece: Evidence, chapter: Chapter) -> list[nodes.Node]:
         """The kind of evidence, as a link to the cell that gave it, and what it says."""
         rest = piece.text.removeprefix(piece.kind) if piece.text.startswith(piece.kind) else f": {piece.text}"
-        kind, *said = self.inline(f"**{piece.kind}**{rest}")
+        kind, *said = [node for node in self.inline(f"**{piece.kind}**{rest}") if node.astext()]
         cell = chapter.cell_of(piece)
         return [link([kind], chapter.page, f"#{cell}" if cell else ""), *said]
 
@@ -126,7 +125,7 @@ class LedgerTable(BookDirective):
 def report_problems(app: Sphinx) -> None:
     """Say what is wrong before any page is read: under -W, as in `make book`, the build then fails."""
     app.env.book_anchors = getattr(app.env, "book_anchors", {})
-    for problem in [*records.problems(app.env.book_records), *records.stray_notebooks(Path(app.srcdir))]:
+    for problem in [*records.problems(app.env.book_records), *contents.stray_notebooks(Path(app.srcdir))]:
         logger.warning("ledger: %s", problem, type="ledger")
 
 

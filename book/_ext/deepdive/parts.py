@@ -1,36 +1,25 @@
 """The parts of the book: directives for the map of all parts and for the page that opens each.
 
 {book-map}   every part with its chapters, how many claims got which verdict there, and how long each runs
-{part}       on the page book/parts/<folder>: its chapters, each with its result in a sentence; under it, on a line
-             for each chapter,   name: what it found
+{part}       on the page book/parts/<folder>: its chapters, each with its result as it says it in short
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from pathlib import PurePosixPath
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.util import logging
 
 from deepdive.book.chapter import Chapter
-from deepdive.book.records import Book, Part
+from deepdive.book.contents import Part
+from deepdive.book.records import Book
 from deepdive.page.directive import BookDirective
 from deepdive.page.filters import chosen
 from deepdive.page.links import link
 from deepdive.page.tables import table
 from deepdive.page.verdicts import WORDS, mark, sentence
 from smalltorch.engine.schema import VERDICTS
-
-logger = logging.getLogger(__name__)
-
-RESULT = re.compile(r"^([a-z0-9-]+): (.+)$", re.MULTILINE)
-
-
-def page_of(part: Part) -> str:
-    return f"book/parts/{part.folder}"
 
 
 def seconds(chapters: Iterable[Chapter]) -> str:
@@ -44,7 +33,7 @@ class BookMap(BookDirective):
         for part in book.parts:
             chapters = book.written(part)
             if chapters:
-                title = link([nodes.strong("", part.title)], page_of(part))
+                title = link([nodes.strong("", part.title)], part.opening)
                 rows.append(self.row([title], part.chapters, seconds(chapters)))
                 classes.append(["part"])
             for chapter in chapters:
@@ -69,29 +58,19 @@ class BookMap(BookDirective):
 
     def to_come(self, book: Book) -> list[nodes.Node]:
         rest = [part for part in book.parts if not book.written(part)]
-        listed = ", ".join(f"{part.title} ({len(book.claims_of(*part.chapters))})" for part in rest)
+        counts = {part.title: len(book.claims_of(*part.chapters)) for part in rest}
+        listed = ", ".join(f"{title} ({count})" if count else title for title, count in counts.items())
         return [nodes.paragraph("", f"To come, with the number of their claims: {listed}.")] if rest else []
 
 
 class PartOverview(BookDirective):
-    has_content = True
-
     def run(self) -> list[nodes.Node]:
         book = self.book
-        part = next(part for part in book.parts if part.folder == PurePosixPath(self.env.docname).name)
-        chapters = book.written(part)
-        results = dict(RESULT.findall("\n".join(self.content)))
-        for name in sorted(results.keys() ^ {chapter.name for chapter in chapters}):
-            logger.warning(
-                "there must be one result, “name: what it found”, for each chapter of the part: %s",
-                name,
-                type="parts",
-                location=self.get_location(),
-            )
+        part = next(part for part in book.parts if part.opening == self.env.docname)
         entries = nodes.definition_list(classes=["chapters"])
-        for chapter in chapters:
+        for chapter in book.written(part):
             title = nodes.term("", "", link(self.inline(chapter.title), chapter.page))
-            about = [nodes.paragraph("", "", *self.inline(results.get(chapter.name, ""))), self.state_of(chapter)]
+            about = [nodes.paragraph("", "", *self.inline(chapter.result)), self.state_of(chapter)]
             entries += nodes.definition_list_item("", title, nodes.definition("", *about, *self.systems_of(chapter)))
         return [self.total(part), entries]
 

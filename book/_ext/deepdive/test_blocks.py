@@ -3,17 +3,15 @@
 import json
 import re
 from dataclasses import replace
-from io import StringIO
 
 import nbformat
 import pytest
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 import new_chapter
 import pages
 from deepdive import blocks
 from deepdive.blocks import Block, Contents
+from deepdive.small_build import small_build
 
 EXERCISES = tuple(Block("exercise", f"ex-{name}", name) for name in "ab")
 CHAPTER = Contents((Block("lemma", "a-lemma", "Sinks"), *EXERCISES), ("ex-a", "ex-b"), ("check_a", "check_b"))
@@ -42,26 +40,14 @@ def test_what_is_missing_is_found(changes, complaint):
 # --- a small book -----------------------------------------------------------------------------------------------------
 
 FILES = {
-    "conf.py": """\
-extensions = ["myst_nb", "sphinx_proof", "sphinx_exercise"]
-myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "dollarmath"]
-nb_execution_mode = "off"
-numfig = True
-math_numfig = True
-suppress_warnings = ["ledger"]
-
-
-def setup(app):
-    from deepdive import blocks, ledger, search
-    from deepdive.page import directive, links
-
-    for room in (directive, links, ledger, blocks, search):
-        room.setup(app)
-""",
-    "_toc.yml": "root: index\nparts: [{chapters: [{file: notebooks/1-one/sinks}, {file: notebooks/2-two/other}]}]\n",
     "book/parts.yml": """\
+root: index
+before: []
+parts:
 - {title: One, folder: 1-one, chapters: [sinks]}
 - {title: Two, folder: 2-two, chapters: [other]}
+after: []
+moved: {}
 """,
     "book/claims.csv": "id,source,place,claim,chapter\n",
     "book/systems.csv": """\
@@ -141,14 +127,7 @@ FILES |= {
 
 
 def build(folder, **files):
-    """Build the book; what it warns of."""
-    for name, text in (FILES | files).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text, encoding="utf-8")
-    warnings = StringIO()
-    with patch_docutils(str(folder)), docutils_namespace():
-        Sphinx(folder, folder, folder / "html", folder / "doctrees", "html", {"nitpicky": True}, None, warnings).build()
-    return re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())
+    return small_build(folder, FILES | files, ("blocks", "search"), unsaid=["ledger"])
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,6 @@
-"""A new chapter is listed wherever it must be, and runs and settles its claims as it is."""
+"""A new chapter has its place in the book, and runs and settles its claims as it is."""
+
+import re
 
 import nbformat
 import pytest
@@ -6,40 +8,29 @@ import yaml
 
 import new_chapter
 import notebooks
+import toc
 from deepdive.book import records
 from smalltorch import data
 
 FILES = {
     "_config.yml": 'repository: {url: ""}',
-    "_toc.yml": """\
-root: book/index
-parts:
-  - caption: Attention
-    chapters:
-      - file: book/parts/attention
-        title: Overview
-  - numbered: true
-    chapters:
-      - file: notebooks/attention/reach
-  - caption: Back matter
-    chapters:
-      - file: book/ledger
-""",
     "book/parts.yml": """\
+root: book/index
+before: [book/preface]
+parts:
 - title: Attention
-  folder: 1-attention
+  folder: attention
   chapters: [attention, reach, scaling, heads]
 - title: Position
-  folder: 6-position
+  folder: position
   chapters: [sinusoids, rotary]
+- title: Landscape
+  folder: ""
+  chapters: [landscape]
+after: [book/ledger]
+moved: {}
 """,
-    "book/parts/attention.md": """\
-# Attention
-
-```{part}
-reach: Far.
-```
-""",
+    "book/parts/attention.md": "# Attention\n\n```{part}\n```\n",
     "book/claims.csv": """\
 id,source,place,claim,chapter
 C1,N4,§1,It is said.,sinusoids
@@ -74,7 +65,7 @@ def run(path):
     ("name", "folder", "verdict"),
     [
         ("sinusoids", "", "open"),  # planned: its claims are there
-        ("my-chapter", "1-attention", "true"),  # new: the template's own claim
+        ("my-chapter", "attention", "true"),  # new: the template's own claim
     ],
 )
 def test_it_runs_and_settles_its_claims_as_it_is(root, name, folder, verdict):
@@ -83,20 +74,19 @@ def test_it_runs_and_settles_its_claims_as_it_is(root, name, folder, verdict):
     page = book.chapters[name].page
     closed = run(root / f"{page}.ipynb")
     assert f"{page}.ipynb: written" in done
-    assert closed.executed == closed.declared == 3
-    assert {record.verdict for record in closed.settled.values()} == {verdict}
-    assert list(closed.settled) == [claim.id for claim in book.claims_of(name)] != []
+    assert closed.closing.executed == closed.closing.declared == 3
+    assert {record.verdict for _, record in closed.settled} == {verdict}
+    assert [claim for claim, _ in closed.settled] == book.claims_of(name) != []
     assert not any("parts.yml" in problem or "source" in problem for problem in records.problems(book))
+    assert book.chapters[name].result == "What this chapter finds, in a sentence or two."
 
 
 def test_every_part_of_the_book_can_have_a_new_chapter():
     text = (notebooks.ROOT / "book/parts.yml").read_text(encoding="utf-8")
-    for part in yaml.safe_load(text):
+    for number, part in enumerate(yaml.safe_load(text)["parts"]):
         if part["folder"]:
             changed = yaml.safe_load(new_chapter.add_to_part(text, part["folder"], "new"))
-            assert next(other for other in changed if other["title"] == part["title"]) == (
-                part | {"chapters": [*part["chapters"], "new"]}
-            )
+            assert changed["parts"][number] == part | {"chapters": [*part["chapters"], "new"]}
 
 
 def test_the_template_is_in_normal_form_but_for_its_counts():
@@ -108,46 +98,39 @@ def test_the_template_is_in_normal_form_but_for_its_counts():
     assert notebooks.text_of(notebook) == notebooks.text_of(normal)
 
 
-def test_chapters_are_listed_in_the_order_of_their_part(root):
+def test_the_contents_are_written_anew_in_the_order_of_the_parts(root):
     for name in ("heads", "scaling", "attention", "rotary"):
         new_chapter.create(root, name)
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    listed = [
-        (
-            part.get("caption"),
-            part.get("numbered"),
-            [chapter["file"].rpartition("/")[2] for chapter in part["chapters"]],
-        )
-        for part in toc["parts"]
-    ]
-    assert listed == [
-        ("Attention", None, ["1-attention"]),
-        (None, True, ["attention", "reach", "scaling", "heads"]),
-        ("Position", None, ["6-position"]),
-        (None, True, ["rotary"]),
-        ("Back matter", None, ["ledger"]),
-    ]
+        assert toc.problems(root) == []
+    listed = re.findall(r"file: .*/(.*)", (root / "_toc.yml").read_text(encoding="utf-8"))
+    assert listed == ["preface", "attention", "attention", "reach", "scaling", "heads", "position", "rotary", "ledger"]
 
 
-def test_the_page_that_opens_a_part_has_a_line_for_each_chapter(root):
+def test_contents_that_are_not_what_the_parts_say_are_found(root):
+    toc.write(root)
+    path = root / "book/parts.yml"
+    path.write_text(path.read_text(encoding="utf-8").replace("book/preface", "book/foreword"), encoding="utf-8")
+    assert toc.problems(root) == ["_toc.yml is not what book/parts.yml says: make toc"]
+
+
+def test_the_first_chapter_of_a_part_brings_the_page_that_opens_it(root):
     for name in ("heads", "rotary"):
         new_chapter.create(root, name)
-    line = "What this chapter finds, in a sentence."
-    opening = (root / "book/parts/attention.md").read_text(encoding="utf-8")
-    assert opening == FILES["book/parts/attention.md"].replace("Far.\n", f"Far.\nheads: {line}\n")
-    started = (root / "book/parts/6-position.md").read_text(encoding="utf-8")
-    assert started.startswith("# Position\n") and started.endswith(f"```{{part}}\nrotary: {line}\n```\n")
+    assert (root / "book/parts/attention.md").read_text(encoding="utf-8") == FILES["book/parts/attention.md"]
+    started = (root / "book/parts/position.md").read_text(encoding="utf-8")
+    assert started.startswith("# Position\n") and started.endswith("```{part}\n```\n")
 
 
 @pytest.mark.parametrize(
     ("name", "folder", "complaint"),
     [
         ("", "", "NAME"),
-        ("My Chapter", "1-attention", "NAME"),
+        ("My Chapter", "attention", "NAME"),
         ("reach", "", "exists"),
+        ("landscape", "", "a page of prose"),
         ("my-chapter", "", "PART"),
-        ("my-chapter", "12-nowhere", "PART"),
-        ("sinusoids", "1-attention", "expected 6-position"),
+        ("my-chapter", "nowhere", "PART"),
+        ("sinusoids", "attention", "expected position"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_written(root, name, folder, complaint):

@@ -47,18 +47,27 @@ def test_links_to_what_is_left_out_are_taken_away():
     assert [link["href"] for link in body("a")] == ["#a/x:t"] and body.get_text().strip() == "M T"
 
 
-def test_parts_go_on_without_a_caption_and_lists_are_left_out(tmp_path):
-    (tmp_path / "_toc.yml").write_text(
+def test_parts_have_their_pages_and_lists_are_left_out(tmp_path):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book/parts.yml").write_text(
         """
         root: index
+        before: []
         parts:
-        - {caption: One, chapters: [{file: book/parts/1-one, title: Overview}]}
-        - {numbered: true, chapters: [{file: a}, {file: b}]}
-        - {caption: Rest, chapters: [{file: book/theorems}, {file: c}]}""",
+        - {title: One, folder: one, chapters: [a, b, c]}
+        after: [book/theorems, c]
+        moved: {}""",
         encoding="utf-8",
     )
+    (tmp_path / "notebooks/one").mkdir(parents=True)
+    for name in "ab":
+        (tmp_path / f"notebooks/one/{name}.ipynb").touch()
     order = onepage.parts(tmp_path)
-    assert order == [("", ["index"]), ("One", ["book/parts/1-one", "a", "b"]), ("Rest", ["c"])]
+    assert order == [
+        ("", ["index"]),
+        ("One", ["book/parts/one", "notebooks/one/a", "notebooks/one/b"]),
+        ("Back matter", ["c"]),
+    ]
     assert [onepage.depth(part, page) for part, pages in order for page in pages] == [0, 0, 1, 1, 1]
 
 

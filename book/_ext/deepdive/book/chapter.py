@@ -13,6 +13,7 @@ from docutils.nodes import make_id
 from smalltorch.engine.schema import Closing, Evidence, Record, read_closing, read_records
 
 TITLE = re.compile(r"\A# +(.+?) *$", re.MULTILINE)
+RESULT = re.compile(r"\A# .+\n\n\*\*In short\.\*\* (.+(?:\n.+)*)")  # the paragraph after the title
 HEADING = re.compile(r"^#{2,4} +(.+?) *$", re.MULTILINE)
 RUNTIME = re.compile(r"^- \*\*It runs\*\* in about (\d+) s on one core\.", re.MULTILINE)
 
@@ -28,9 +29,9 @@ class Located(NamedTuple):
 class Chapter:
     """A notebook as the pages see it.
 
-    `page` is its path from the root of the book, without the suffix; `headings` are those of its sections, by anchor;
-    `seconds` is what its box says it runs on one core. `cells` are the ids of its cells, which are anchors on the built
-    page, and `code` the positions of those that hold code.
+    `page` is its path from the root of the book, without the suffix; `result` what it says in short that it found;
+    `headings` are those of its sections, by anchor; `seconds` is what its box says it runs on one core. `cells` are the
+    ids of its cells, which are anchors on the built page, and `code` the positions of those that hold code.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Chapter:
     code: tuple[int, ...]
     records: tuple[Located, ...]
     closings: tuple[Located, ...]
+    result: str = ""
     headings: dict[str, str] = field(default_factory=dict)
     seconds: int | None = None
 
@@ -63,7 +65,7 @@ def read_chapter(path: Path, page: str) -> Chapter:
     prose = "\n\n".join(source for cell, source in zip(cells, sources, strict=True) if cell["cell_type"] == "markdown")
     code = tuple(k for k, cell in enumerate(cells) if cell["cell_type"] == "code" and sources[k].strip())
     outputs = [(output.get("data", {}), position) for position in code for output in cells[position]["outputs"]]
-    title, runtime = TITLE.search(prose), RUNTIME.search(prose)
+    title, result, runtime = TITLE.search(prose), RESULT.search(prose), RUNTIME.search(prose)
     return Chapter(
         name=path.stem,
         page=page,
@@ -74,6 +76,7 @@ def read_chapter(path: Path, page: str) -> Chapter:
         closings=tuple(
             Located(closing, position) for data, position in outputs if (closing := read_closing(data)) is not None
         ),
+        result=" ".join(result[1].splitlines()) if result else "",
         headings={make_id(heading): heading for heading in HEADING.findall(prose)},
         seconds=int(runtime[1]) if runtime else None,
     )

@@ -11,23 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import yaml
-
+from deepdive.book import contents
 from deepdive.book.chapter import Chapter, Located, read_chapter
+from deepdive.book.contents import Part
 from smalltorch.engine.schema import EVIDENCE, VERDICTS, Claim, Record, read_claims
 
 NOT_YET = "not yet examined"
 NOTES = ("N1", "N2", "N3", "N4", "N5")
 SOURCES = (*NOTES, "R")  # R: what a reader brings
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of the book and the names of the chapters it has or will have."""
-
-    title: str
-    folder: str
-    chapters: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -71,21 +62,12 @@ class Book:
         return counts
 
 
-def toc_pages(root: Path) -> list[str]:
-    """The pages that _toc.yml lists, in reading order, without suffixes."""
-    toc = yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))
-    return [toc["root"]] + [chapter["file"] for part in toc["parts"] for chapter in part["chapters"]]
-
-
 def read_book(root: Path) -> Book:
-    """Read the claims, the map and every notebook that _toc.yml lists."""
-    parts = yaml.safe_load((root / "book/parts.yml").read_text(encoding="utf-8"))
-    chapters = [read_chapter(root / f"{page}.ipynb", page) for page in toc_pages(root) if page.startswith("notebooks/")]
-    return Book(
-        claims=read_claims(root / "book/claims.csv"),
-        chapters={chapter.name: chapter for chapter in chapters},
-        parts=tuple(Part(part["title"], part["folder"], tuple(part["chapters"])) for part in parts),
-    )
+    """Read the claims, the map and every notebook that belongs to it."""
+    parts = contents.read(root).parts
+    pages = [page for part in parts if part.folder for page in contents.written(root, part)]
+    chapters = [read_chapter(root / f"{page}.ipynb", page) for page in pages]
+    return Book(read_claims(root / "book/claims.csv"), {chapter.name: chapter for chapter in chapters}, parts)
 
 
 def problems(book: Book) -> list[str]:
@@ -94,13 +76,6 @@ def problems(book: Book) -> list[str]:
     for chapter in book.chapters.values():
         found += [f"{chapter.page}: {problem}" for problem in _chapter_problems(book, chapter)]
     return found + _disagreements(book)
-
-
-def stray_notebooks(root: Path) -> list[str]:
-    """Notebooks that no reader would find, since _toc.yml does not list them."""
-    listed = {f"{page}.ipynb" for page in toc_pages(root)}
-    on_disk = {path.relative_to(root).as_posix() for path in (root / "notebooks").glob("**/[!.]*.ipynb")}
-    return [f"{path}: not listed in _toc.yml" for path in sorted(on_disk - listed) if ".ipynb_checkpoints" not in path]
 
 
 def _claim_problems(book: Book) -> list[str]:
@@ -119,9 +94,8 @@ def _claim_problems(book: Book) -> list[str]:
 
 def _chapter_problems(book: Book, chapter: Chapter) -> list[str]:
     found = []
-    part = next((part for part in book.parts if chapter.name in part.chapters), None)
-    if part is None or f"notebooks/{part.folder}/{chapter.name}" != chapter.page:
-        found.append("its name or folder is not that in parts.yml")
+    if not chapter.result:
+        found.append("it does not say after its title what it finds: “**In short.** …”")
     if chapter.seconds is None:
         found.append("its box does not say how long it runs: “- **It runs** in about 10 s on one core.”")
 

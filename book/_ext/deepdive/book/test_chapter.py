@@ -37,7 +37,18 @@ def whole(tmp_path, cell):
     closing = {"chapter": "norm", "declared": 1, "executed": 1, "claims": ["a"], "cell": cell}
     return notebook(
         tmp_path,
-        prose(["# How large?\n", "- **It runs** in about 7 s on one core.\n", "## As $\\sqrt n$: why?"]),
+        prose(
+            [
+                "# How large?\n",
+                "\n",
+                "**In short.** Less than\n",
+                "$2$.\n",
+                "\n",
+                "Why?\n",
+                "- **It runs** in about 7 s on one core.\n",
+                "## As $\\sqrt n$: why?",
+            ]
+        ),
         code("setup"),
         code("imports"),
         code("open"),
@@ -51,7 +62,8 @@ def whole(tmp_path, cell):
 
 def test_a_chapter_is_read_with_the_records_in_its_outputs(tmp_path):
     chapter = whole(tmp_path, 3)
-    assert (chapter.name, chapter.title, chapter.seconds) == ("norm", "How large?", 7)
+    assert (chapter.name, chapter.title, chapter.result) == ("norm", "How large?", "Less than $2$.")
+    assert chapter.seconds == 7
     assert chapter.headings == {"as-sqrt-n-why": r"As $\sqrt n$: why?", "then": "Then"}
     assert chapter.records == (Located(Record("a", "norm", "open", "Unknown.", "", EVIDENCE), 7),)
     assert chapter.closings == (Located(Closing("norm", 1, 1, ("a",), 3), 8),)
@@ -70,6 +82,20 @@ def test_a_chapter_that_counts_more_cells_than_it_has_is_traced_nowhere(tmp_path
 
 def test_without_one_closing_there_is_nothing_to_count_from(tmp_path):
     assert notebook(tmp_path, prose("# Title"), code("open")).cell_of(EVIDENCE[0]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# T\n\nWhy?",
+        "# T\n\nWhy?\n\n**In short.** Less.",
+        "**In short.** Less.",
+        "# T\n\n**In short** less.",
+        "# T\n\n**In short.**",
+    ],
+)
+def test_a_result_stands_right_after_the_title(tmp_path, text):
+    assert notebook(tmp_path, prose(text)).result == ""
 
 
 @pytest.mark.parametrize(

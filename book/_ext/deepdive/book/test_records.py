@@ -7,7 +7,8 @@ import pytest
 
 from deepdive.book import records
 from deepdive.book.chapter import Chapter, Located
-from deepdive.book.records import Book, Part
+from deepdive.book.contents import Part
+from deepdive.book.records import Book
 from smalltorch.engine.schema import Claim, Closing, Evidence, Record
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -28,6 +29,7 @@ def chapter(*settled, name="norm", **changes):
         code=tuple(range(6)),
         records=tuple(Located(entry, 5) for entry in settled),
         closings=(Located(closing, 5),),
+        result="It holds.",
         seconds=9,
     )
     return replace(whole, **changes)
@@ -72,6 +74,7 @@ def test_a_whole_ledger_passes_and_is_counted():
             "b: the statement is",
         ),
         (book(chapter(record(), record(verdict="false"))), "a: the verdict is"),
+        (book(replace(chapter(record()), result="")), "does not say after its title what it finds"),
         (book(replace(chapter(record()), seconds=None)), "does not say how long it runs"),
         (book(closed(executed=2)), "3 checks declared, 2 executed"),
         (book(closed(declared=2)), "2 checks declared, 3 executed"),
@@ -90,7 +93,6 @@ def test_a_whole_ledger_passes_and_is_counted():
         (book(chapter(record(evidence=(Evidence("felt", "strongly"),)))), "evidence 'felt'"),
         (book(chapter(record(evidence=(Evidence("derived", " "),)))), "evidence 'derived' says nothing"),
         (book(chapter(record(chapter="other"))), "names the chapter 'other'"),
-        (book(replace(chapter(record()), page="notebooks/2-part/norm")), "folder is not that in parts.yml"),
         (book(claims=[Claim("a", "N1", "", "", "norm")] * 2), "a stands twice"),
         (book(claims=[Claim("a", "N1", "", "", "nowhere")]), "assigned to 'nowhere'"),
         (book(claims=[Claim("a", "S0", "", "", "norm")]), "source 'S0'"),
@@ -100,20 +102,5 @@ def test_what_is_wrong_is_found(wrong, complaint):
     assert any(complaint in problem for problem in records.problems(wrong)), records.problems(wrong)
 
 
-def test_every_part_opens_with_its_page():
-    pages = records.toc_pages(ROOT)
-    for part in records.read_book(ROOT).parts:
-        chapters = [number for number, page in enumerate(pages) if page.startswith(f"notebooks/{part.folder}/")]
-        assert not chapters or pages[chapters[0] - 1] == f"book/parts/{part.folder}"
-
-
 def test_the_claims_and_the_map_of_this_book_fit_together():
     assert records.problems(replace(records.read_book(ROOT), chapters={})) == []
-
-
-def test_a_notebook_that_the_contents_forget_is_found(tmp_path):
-    (tmp_path / "_toc.yml").write_text("root: index\nparts: [{chapters: [{file: notebooks/1/a}]}]", encoding="utf-8")
-    (tmp_path / "notebooks/1").mkdir(parents=True)
-    for name in "ab":
-        (tmp_path / f"notebooks/1/{name}.ipynb").touch()
-    assert records.stray_notebooks(tmp_path) == ["notebooks/1/b.ipynb: not listed in _toc.yml"]

@@ -7,13 +7,14 @@ import pytest
 
 from deepdive.book import records, systems
 from deepdive.book.chapter import Chapter
-from deepdive.book.records import Book, Part
+from deepdive.book.contents import Part
+from deepdive.book.records import Book
 from deepdive.book.systems import System
 
 ROOT = Path(__file__).resolve().parents[4]
 BOOK = Book(
     (),
-    {"norm": Chapter("norm", "notebooks/1/norm", "Norm", (), (), (), (), {"a-proof": "A proof"})},
+    {"norm": Chapter("norm", "notebooks/1/norm", "Norm", (), (), (), (), "", {"a-proof": "A proof"})},
     (Part("One", "1", ("norm", "later")),),
 )
 ROW = System(1, "N3", "norms", "LayerNorm", "a norm", ("I", "D"), ("norm#a-proof", "later"))

@@ -1,0 +1,101 @@
+"""The order of the book: its parts with their chapters, and the pages before and after them.
+
+`book/parts.yml` is the one list. A chapter exists once its notebook does. What `_toc.yml` says follows from both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+FILE = "book/parts.yml"
+OPENINGS = "book/parts/"  # where the pages are that open the parts
+BEFORE, AFTER = "Before you start", "Back matter"
+HEAD = f"# Written by make toc from {FILE} and the notebooks that exist; make lint compares.\n"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the book and the names of the chapters it has or will have.
+
+    `folder` is that of its notebooks; a part without one is to consist of pages of prose. `was` is a title it had.
+    """
+
+    title: str
+    folder: str
+    chapters: tuple[str, ...]
+    was: str = ""
+
+    @property
+    def opening(self) -> str:
+        """The page that opens it."""
+        return f"{OPENINGS}{self.folder}"
+
+    def page(self, chapter: str) -> str:
+        """The page of a chapter, from the root of the book, without suffix."""
+        return f"notebooks/{self.folder}/{chapter}" if self.folder else f"book/{chapter}"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What parts.yml says. `moved` has the new address for each old one: of a page, or of an anchor on it."""
+
+    root: str
+    before: tuple[str, ...]
+    parts: tuple[Part, ...]
+    after: tuple[str, ...]
+    moved: dict[str, str]
+
+
+def read(root: Path) -> Contents:
+    found = yaml.safe_load((root / FILE).read_text(encoding="utf-8"))
+    return Contents(
+        root=found["root"],
+        before=tuple(found["before"]),
+        parts=tuple(Part(**{**part, "chapters": tuple(part["chapters"])}) for part in found["parts"]),
+        after=tuple(found["after"]),
+        moved=found["moved"],
+    )
+
+
+def written(root: Path, part: Part) -> list[str]:
+    """The pages of the chapters of a part that exist."""
+    pages, suffix = [part.page(name) for name in part.chapters], ".ipynb" if part.folder else ".md"
+    return [page for page in pages if (root / f"{page}{suffix}").is_file()]
+
+
+def outline(root: Path, contents: Contents) -> list[tuple[str, list[str]]]:
+    """The book in its order: the title of each part and its pages. The first page stands before the parts."""
+    parts = [(part, written(root, part)) for part in contents.parts]
+    found = [
+        ("", [contents.root]),
+        (BEFORE, list(contents.before)),
+        *((part.title, [part.opening, *pages] if part.folder else pages) for part, pages in parts if pages),
+        (AFTER, list(contents.after)),
+    ]
+    return [(title, pages) for title, pages in found if pages]
+
+
+def toc(root: Path, contents: Contents) -> str:
+    """The text of `_toc.yml`.
+
+    A part is two lists, without a caption: the page that opens it, which has no number, and its chapters, which have.
+    """
+    lines = ["format: jb-book", f"root: {contents.root}", "parts:"]
+    for title, pages in outline(root, contents)[1:]:
+        if pages[0].startswith(OPENINGS):
+            lines += ["  - chapters:", f"      - file: {pages[0]}", f"        title: {title}", "  - numbered: true"]
+            pages = pages[1:]
+        else:
+            lines.append(f"  - caption: {title}")
+        lines += ["    chapters:", *(f"      - file: {page}" for page in pages)]
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def stray_notebooks(root: Path) -> list[str]:
+    """Notebooks that no reader would find, since parts.yml has no such chapter there."""
+    listed = {f"{part.page(name)}.ipynb" for part in read(root).parts for name in part.chapters}
+    on_disk = {path.relative_to(root).as_posix() for path in (root / "notebooks").glob("**/[!.]*.ipynb")}
+    return [f"{path}: not in {FILE}" for path in sorted(on_disk - listed) if ".ipynb_checkpoints" not in path]

@@ -1,0 +1,39 @@
+"""For the tests: a small book, built by Sphinx with some of the rooms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from io import StringIO
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace, patch_docutils
+
+SHARED = ("page.directive", "page.tables", "page.links", "ledger")
+CONF = """\
+from importlib import import_module
+
+extensions = ["myst_nb", "sphinx_proof", "sphinx_exercise"]
+myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "dollarmath"]
+nb_execution_mode = "off"
+numfig = True
+math_numfig = True
+suppress_warnings = ["mystnb.unknown_mime_type", *{unsaid}]
+
+
+def setup(app):
+    for room in {rooms}:
+        import_module(f"deepdive.{{room}}").setup(app)
+"""
+
+
+def small_build(folder: Path, files: Mapping[str, str], rooms: Iterable[str] = (), unsaid: Iterable[str] = ()) -> str:
+    """Write the files of a book and build it into `html`; what Sphinx warns of, but for the types `unsaid`."""
+    for name, text in (files | {"conf.py": CONF.format(rooms=(*SHARED, *rooms), unsaid=unsaid)}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    warnings = StringIO()
+    with patch_docutils(str(folder)), docutils_namespace():
+        Sphinx(folder, folder, folder / "html", folder / "doctrees", "html", {"nitpicky": True}, None, warnings).build()
+    return re.sub(r"\x1b\[[\d;]*m", "", warnings.getvalue())
