@@ -24,7 +24,7 @@
   }, true);   // before its icon, on which a mouse clicks, is replaced
 
   // A link to a folded solution unfolds it.
-  const unfold = () => document.getElementById(decodeURIComponent(location.hash.slice(1)))?.querySelector(':scope.toggle-hidden .toggle-button')?.click();
+  const unfold = () => document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest('.toggle-hidden')?.querySelector('.toggle-button').click();
   window.addEventListener('load', unfold);
   window.addEventListener('hashchange', unfold);
 

@@ -13,14 +13,9 @@ from pathlib import Path
 
 from jupyter_book.sphinx import build_sphinx
 
+from deepdive.moved import write_stub
+
 ROOT = Path(__file__).resolve().parents[2]
-FIRST_PAGE = "book/index.html"
-REDIRECT = """\
-<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Deep Dive into the Transformer</title>
-<meta http-equiv="refresh" content="0; url={page}"></head>
-<body><a href="{page}">Deep Dive into the Transformer</a></body></html>
-"""
 
 
 def build(html: Path, *pages: str) -> None:
@@ -46,7 +41,7 @@ def main() -> None:
     # Pages that are not read again do not warn again: a second build would pass where the first failed.
     shutil.rmtree(html.parent, ignore_errors=True)
     build(html)
-    (html / "index.html").write_text(REDIRECT.format(page=FIRST_PAGE), encoding="utf-8")
+    write_stub(html, "index", "book/index", "Deep Dive into the Transformer")
 
 
 if __name__ == "__main__":

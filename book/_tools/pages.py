@@ -1,16 +1,20 @@
 """Check the built pages: links and anchors, alternative texts, stray markup, and that nothing is loaded from elsewhere.
 
-pages.py _build/html
+    pages.py _build/html
+
+Old addresses must still lead to their place; `old_addresses.txt` lists them.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+OLD_ADDRESSES = Path(__file__).with_name("old_addresses.txt")
 LOADING = {
     ("script", "src"),
     ("img", "src"),
@@ -29,11 +33,13 @@ FILE_NAME = re.compile(r"(^|/)(_images|[0-9a-f]{64})|\.(png|svg|jpe?g)$")
 
 
 class Page(HTMLParser):
-    """What a page defines (ids), what it refers to, and the marks of things gone wrong in it."""
+    """What a page defines (ids, and the choices of rows that it offers), what it refers to, and what is wrong in it."""
 
     def __init__(self, html: str):
         super().__init__()
         self.ids: set[str] = set()
+        self.choices: set[str] = set()  # as the address has them, such as ?part=one
+        self._select = ""
         self.repeated: list[str] = []  # a link to such an id leads to the first of them only
         self.references: list[tuple[str, str, str]] = []
         self.bad_alts: list[str] = []
@@ -46,6 +52,10 @@ class Page(HTMLParser):
         if values.get("id") in self.ids:
             self.repeated.append(values["id"])
         self.ids.update(value for key in ("id", "name") if (value := values.get(key)))
+        if tag == "select":
+            self._select = values.get("name")
+        if tag == "option":
+            self.choices.update(f"?{self._select}={values[key]}" for key in ("value", "data-was") if values.get(key))
         if tag == "img" and (not values.get("alt") or FILE_NAME.search(values["alt"])):  # myst-nb writes the name
             self.bad_alts.append(values.get("src") or "")
         for key in ("href", "src", "data"):
@@ -65,9 +75,35 @@ class Page(HTMLParser):
             start = max(stray.start() - 30, 0)
             self.stray.append(" ".join(data[start : stray.end() + 30].split()))
 
+    @property
+    def leads_to(self) -> str | None:
+        """Where a stub at an old address leads; None for any other page."""
+        stub = any(tag == "script" and address.endswith("_static/moved.js") for tag, _, address in self.references)
+        return next(address for tag, _, address in self.references if tag == "a") if stub else None
 
-def problems(root: Path) -> tuple[list[str], str]:
-    """What is wrong with the pages under root, one line each, and a line that says how much was looked at."""
+
+def lost(root: Path, pages: dict[Path, Page], addresses: str) -> Iterator[str]:
+    """The old addresses that lead nowhere now.
+
+    Each line of `addresses` is a page and what of it could be linked to: anchors, and choices of rows like ?part=one.
+    """
+    for name, *places in map(str.split, addresses.splitlines()):
+        path = root / name
+        while path in pages and (onward := pages[path].leads_to):
+            path = (path.parent / onward).resolve()
+        if path not in pages:
+            yield f"{name}: this address was linked to, and leads nowhere now"
+            continue
+        for place in places:
+            if place not in (pages[path].choices if place.startswith("?") else pages[path].ids):
+                mark = "" if place.startswith("?") else "#"
+                yield f"{name}{mark}{place}: this address was linked to, and {path.relative_to(root)} has no such place"
+
+
+def problems(root: Path, addresses: str = "") -> tuple[list[str], str]:
+    """What is wrong with the pages under root and what old addresses lead nowhere, one line each; and a line that says
+    how much was looked at.
+    """
     root = root.resolve()
     files = [path for path in sorted(root.rglob("*.html")) if "_static" not in path.parts]
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in files}
@@ -90,17 +126,19 @@ def problems(root: Path) -> tuple[list[str], str]:
                 found.append(f"{name}: {address} does not exist")
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].ids:
                 found.append(f"{name}: {address} has no such anchor")
+    found += lost(root, pages, addresses)
     for sheet in sorted(root.glob("_static/**/*.css")):
         text = sheet.read_text(encoding="utf-8", errors="replace")
         for address in re.findall(r"url\(\s*['\"]?(https?:[^)'\"]+)", text):
             found.append(f"{sheet.relative_to(root)}: loads {address}")
     if not pages:
         found.append(f"{root}: no pages")
-    return found, f"{len(pages)} pages, {links} internal links"
+    old = sum(len(line.split()) for line in addresses.splitlines())
+    return found, f"{len(pages)} pages, {links} internal links, {old} old addresses"
 
 
 def main() -> None:
-    found, size = problems(Path(sys.argv[1]))
+    found, size = problems(Path(sys.argv[1]), OLD_ADDRESSES.read_text(encoding="utf-8"))
     print("\n".join(found) or f"{size}: all in order")
     sys.exit(bool(found))
 

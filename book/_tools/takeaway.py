@@ -2,25 +2,28 @@
 
     takeaway.py _build/html
 
-The archive holds the pages as they are when only the PDF is linked: it cannot tell its own size.
+The archive holds the pages as they are when only the PDF is linked: it cannot tell its own size. It leaves out the
+stubs at old addresses.
 """
 
 from __future__ import annotations
 
 import sys
 import zipfile
+from collections.abc import Collection
 from pathlib import Path
 
-from build import build
+from build import ROOT, build
+from deepdive.book import contents
 from takeawayext import ARCHIVE, NAME
 
 EPOCH = (2000, 1, 1, 0, 0, 0)  # the same book gives the same archive, whenever it is packed
 LANDING = "book/index.md"
 
 
-def pack(html: Path, archive: Path) -> None:
+def pack(html: Path, archive: Path, left_out: Collection[Path] = ()) -> None:
     """All files under html, in order, in a folder of the archive."""
-    files = sorted(path for path in html.rglob("*") if path.is_file() and path != archive)
+    files = sorted(path for path in html.rglob("*") if path.is_file() and path not in (archive, *left_out))
     with zipfile.ZipFile(archive, "w") as out:
         for path in files:
             entry = zipfile.ZipInfo(f"{NAME}/{path.relative_to(html).as_posix()}", EPOCH)
@@ -31,7 +34,7 @@ def pack(html: Path, archive: Path) -> None:
 def main() -> None:
     html = Path(sys.argv[1]).resolve()
     build(html, LANDING)
-    pack(html, html / ARCHIVE)
+    pack(html, html / ARCHIVE, [html / f"{old}.html" for old in contents.read(ROOT).moved])
     build(html, LANDING)
 
 

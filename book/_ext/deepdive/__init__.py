@@ -3,6 +3,7 @@
     book                             parts, chapters, claims and systems as plain data; it knows nothing of Sphinx
     page                             what the pages share: the base of the directives, tables, filters, links, verdicts
     ledger  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises
+    moved                            old addresses, which lead on
     search                           what is found by name
     library                          the library's page, from its docstrings
     theme                            what stands around a page: options, formulas, buttons, how to cite
@@ -23,6 +24,7 @@ ROOMS = (
     "systems",
     "parts",
     "blocks",
+    "moved",
     "search",
     "library.page",
     "theme.surroundings",

@@ -47,7 +47,7 @@ class LedgerTable(BookDirective):
         waiting = [claim for claim in book.claims if claim.id not in book.records]
         verdicts = {kind: WORDS.get(kind, kind) for kind in (*VERDICTS, NOT_YET)}
         notes = {name: name for name in SOURCES if any(claim.source == name for claim in book.claims)}
-        form = controls("claims", {"verdict": verdicts, "part": part_choices(book), "notes": notes})
+        form = controls("claims", book, {"verdict": verdicts, "part": part_choices(book), "notes": notes})
         return [form, *found, *([self.waiting(waiting, book)] if waiting else [])]
 
     def section(self, name: str) -> nodes.section:

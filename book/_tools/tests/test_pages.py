@@ -50,5 +50,31 @@ def test_a_style_sheet_must_not_load_from_elsewhere(tmp_path):
     assert "loads https://cdn.example/x.png" in check(tmp_path, "")[0]
 
 
+STUB = '<main><a href="{}">Page</a></main><script src="_static/moved.js"></script>'
+FORM = '<select name="part"><option value="">any</option><option value="new" data-was="old">New</option></select>'
+
+
+@pytest.mark.parametrize(
+    ("address", "complaint"),
+    [
+        ("page.html a", ""),
+        ("stub.html a", ""),
+        ("far.html a ?part=old", ""),
+        ("page.html ?part=new ?part=old", ""),
+        ("page.html b", "page.html#b: this address was linked to, and page.html has no such place"),
+        ("stub.html b", "stub.html#b: this address was linked to, and page.html has no such place"),
+        ("far.html ?part=other", "far.html?part=other: this address was linked to, and page.html has no such place"),
+        ("gone.html", "gone.html: this address was linked to, and leads nowhere now"),
+    ],
+)
+def test_old_addresses_are_followed_to_their_place(tmp_path, address, complaint):
+    (tmp_path / "_static").mkdir()
+    (tmp_path / "_static/moved.js").touch()
+    (tmp_path / "page.html").write_text(f'<p id="a">Text.</p>{FORM}', encoding="utf-8")
+    for name, target in (("stub", "page"), ("far", "stub")):
+        (tmp_path / f"{name}.html").write_text(STUB.format(f"{target}.html"), encoding="utf-8")
+    assert pages.problems(tmp_path, address)[0] == ([complaint] if complaint else [])
+
+
 def test_an_empty_folder_is_not_a_book(tmp_path):
     assert pages.problems(tmp_path)[0]

@@ -44,6 +44,8 @@ def test_the_archive_is_the_same_each_time_and_does_not_hold_itself(tmp_path):
     packed = zipfile.ZipFile(archive)
     assert packed.namelist() == [f"{takeawayext.NAME}/{name}" for name in ("a/c.html", "b.html")]
     assert all(entry.external_attr >> 16 & 0o444 == 0o444 for entry in packed.infolist())  # all may read
+    takeaway.pack(tmp_path, archive, [tmp_path / "b.html"])
+    assert zipfile.ZipFile(archive).namelist() == [f"{takeawayext.NAME}/a/c.html"]
 
 
 def test_what_a_page_has_is_read_from_it():
