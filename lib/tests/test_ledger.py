@@ -203,8 +203,9 @@ def test_names_of_checks_are_not_read_as_markup():
     assert executed("verified", "verified, a*b < $c$: tightness 1").text == r"verified, a\*b \< \$c\$: tightness 1"
 
 
-def test_what_is_written_is_read():
+def test_what_is_written_is_read(monkeypatch):
     c = chapter()
+    monkeypatch.setattr(ledger, "_cells", 3)
     done = executed("derived", "text")
     c.settle(
         "S0-2.1-eq1", verdict="true if $n>1$", holds="It is.", assuming="$n>1$", by=[done, cited("key", for_="it")]
@@ -213,6 +214,7 @@ def test_what_is_written_is_read():
     table = c.close()
     stored = json.loads(json.dumps(table._repr_mimebundle_()))
     assert read_records(stored) == list(c.settled.values()) and read_closing(stored) == table.closing
+    assert {e.cell for record in read_records(stored) for e in record.evidence} | {table.closing.cell} == {3}
     assert [record.kind for record in read_records(stored)] == ["true if", "open"]
     assert read_records({"text/plain": "1"}) == [] and read_closing({"text/plain": "1"}) is None
 
@@ -222,20 +224,20 @@ def test_evidence_knows_its_cell():
     try:
         for cell in (
             "1",
-            "from smalltorch.engine.ledger import Chapter, executed, none_possible",
+            "from smalltorch.engine.ledger import Chapter, cited, executed, none_possible",
             "c = Chapter('norms', checks=2)\nfirst = executed('derived', 'here')",
             "2",
             "second = executed('verified', 'two cells later')",
-            "third = none_possible('three cells later')",
+            "third, fourth = none_possible('three cells later'), cited('key', for_='it')",
             "c = Chapter('norms', checks=2)",  # opened anew, it counts anew
-            "fourth = executed('verified', 'one cell later')",
+            "fifth = executed('verified', 'one cell later')",
         ):
             shell.run_cell(cell).raise_error()
-        found = [shell.user_ns[name].cell for name in ("first", "second", "third", "fourth")]
+        found = [shell.user_ns[name].cell for name in ("first", "second", "third", "fourth", "fifth")]
     finally:
         shell.events.unregister("pre_run_cell", ledger._count)
         InteractiveShell.clear_instance()
-    assert found == [0, 2, 3, 1]
+    assert found == [0, 2, 3, 3, 1]
 
 
 def test_the_schema_needs_the_standard_library_only():

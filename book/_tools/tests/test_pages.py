@@ -1,5 +1,7 @@
 """The checks of built pages find what they are for."""
 
+import sys
+
 import pytest
 
 import pages
@@ -78,3 +80,12 @@ def test_old_addresses_are_followed_to_their_place(tmp_path, address, complaint)
 
 def test_an_empty_folder_is_not_a_book(tmp_path):
     assert pages.problems(tmp_path)[0]
+
+
+@pytest.mark.parametrize(("alt", "status"), [("A line that rises", 0), ("", 1)])
+def test_the_exit_status_says_whether_all_is_in_order(tmp_path, monkeypatch, alt, status):
+    check(tmp_path, f'<img src="other.html" alt="{alt}">')
+    monkeypatch.setattr(sys, "argv", ["pages.py", str(tmp_path)])
+    with pytest.raises(SystemExit) as done:
+        pages.main()
+    assert done.value.code == status

@@ -1,0 +1,17 @@
+"""Sabotage: one small fault at a time, and the test that owns it must fail.
+
+    python lib/tests/sabotage engine          the faults of what lies in a folder engine/
+    python lib/tests/sabotage --but engine    all others
+    python lib/tests/sabotage                 all of them
+    python lib/tests/sabotage norm            those of norm.py
+
+A fault is put into a copy of lib/ and book/; nothing here is changed. It is noticed if a test fails: not if the tests
+cannot run. Add one to `faults/`, in the file named as the one that it breaks; `runner.py` says what belongs there.
+"""
+
+import sys
+
+import runner
+
+if __name__ == "__main__":
+    sys.exit(runner.main())
