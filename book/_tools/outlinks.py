@@ -5,6 +5,7 @@
 Needs the network, and of Python the standard library only. No part of `make test`, whose result must not hang on other
 people's servers; a workflow runs it once a week. Ends with status 1 if a link is dead, or if there is none to check.
 """
+
 from __future__ import annotations
 
 import json
@@ -23,12 +24,12 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENT = "deep-dive-into-the-transformer (weekly check of a book's links)"
-HOSTS = 4      # asked at a time, each one question after the other
-PAUSE = 1.0    # seconds between two questions to a host
-TIMEOUT = 20   # seconds
+HOSTS = 4  # asked at a time, each one question after the other
+PAUSE = 1.0  # seconds between two questions to a host
+TIMEOUT = 20  # seconds
 
 ALIVE, DEAD, CANNOT_TELL = "alive", "dead", "cannot tell"
-SCRIPTS_REFUSED = (403, 429)   # what a reader with a browser would see, these do not say
+SCRIPTS_REFUSED = (403, 429)  # what a reader with a browser would see, these do not say
 
 RESOLVER = "https://doi.org/"
 ADDRESS = re.compile(r"https?://(?:[^\s<>()\[\]{}\"'`|\\]|\([^\s<>()]*\))+")
@@ -105,7 +106,7 @@ def ask(address: str, method: str) -> tuple[str, str]:
             if resolved and 300 <= error.code < 400:
                 return ALIVE, str(error.code)
             return CANNOT_TELL if error.code in SCRIPTS_REFUSED else DEAD, f"{error.code} {error.reason}"
-    except (OSError, HTTPException, ValueError) as error:   # no such host, no answer in time, no valid address
+    except (OSError, HTTPException, ValueError) as error:  # no such host, no answer in time, no valid address
         return DEAD, str(error) or type(error).__name__
 
 
@@ -136,7 +137,7 @@ def check_all(addresses: Iterable[str]) -> dict[str, tuple[str, str]]:
 def main() -> None:
     links = collect(ROOT)
     answers = check_all(links)
-    for wanted in (CANNOT_TELL, DEAD):   # what matters most comes last
+    for wanted in (CANNOT_TELL, DEAD):  # what matters most comes last
         for address, (state, why) in sorted(answers.items()):
             if state == wanted:
                 print(f"{', '.join(links[address])}: {address}: {state} ({why})")

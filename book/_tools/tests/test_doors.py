@@ -2,6 +2,7 @@
 
 Forms for issues, workflows, the list of what is kept up to date, and the pages for those who write and maintain.
 """
+
 import re
 import tomllib
 from pathlib import Path
@@ -25,7 +26,7 @@ ATTRIBUTES = {
     "dropdown": ({"label", "options"}, {"description", "multiple"}),
 }
 PINNED = re.compile(r"[\w.-]+(?:/[\w.-]+)+@[0-9a-f]{40} # v\d[\w.]*")
-NAMED = re.compile(r"`(\.?\w[\w.-]*(?:/[\w.-]+)+/?)`|`(\w[\w.-]*/)`")   # with a slash and nothing but a path's signs
+NAMED = re.compile(r"`(\.?\w[\w.-]*(?:/[\w.-]+)+/?)`|`(\w[\w.-]*/)`")  # with a slash and nothing but a path's signs
 LINKED = re.compile(r"\]\((?!https?:)([^)#\s]+)")
 
 
@@ -40,10 +41,13 @@ def form_problems(form):
     body = form.get("body") or []
     if body and all(element.get("type") == "markdown" for element in body):
         found.append("nothing can be filled in")
-    for key, values in (("id", [element["id"] for element in body if "id" in element]),
-                        ("label", [element.get("attributes", {}).get("label") for element in body])):
-        found += [f"the {key} {value!r} stands twice" for value in sorted({*filter(None, values)})
-                  if values.count(value) > 1]
+    for key, values in (
+        ("id", [element["id"] for element in body if "id" in element]),
+        ("label", [element.get("attributes", {}).get("label") for element in body]),
+    ):
+        found += [
+            f"the {key} {value!r} stands twice" for value in sorted({*filter(None, values)}) if values.count(value) > 1
+        ]
     for number, element in enumerate(body, start=1):
         found += [f"element {number}: {problem}" for problem in element_problems(element)]
     return found
@@ -57,8 +61,11 @@ def element_problems(element):
     found += [f"{key} is unknown" for key in sorted(element.keys() - {"type", "id", "attributes", "validations"})]
     found += [f"{key} is unknown" for key in sorted(attributes.keys() - demanded - allowed)]
     found += [f"{key} is missing" for key in sorted(demanded) if not attributes.get(key)]
-    found += [f"{key} is not text" for key in ("label", "description", "value")
-              if key in attributes and not isinstance(attributes[key], str)]
+    found += [
+        f"{key} is not text"
+        for key in ("label", "description", "value")
+        if key in attributes and not isinstance(attributes[key], str)
+    ]
     if not re.fullmatch(r"[\w-]+", element.get("id", "none"), re.ASCII):
         found.append(f"the id {element['id']!r} has other signs than letters, digits, - and _")
     if element.get("validations", {"required": True}).keys() != {"required"}:
@@ -71,10 +78,19 @@ def element_problems(element):
     return found
 
 
-FORM = {"name": "A form", "description": "What for.", "body": [
-    {"type": "markdown", "attributes": {"value": "Read this."}},
-    {"type": "dropdown", "id": "wrong", "attributes": {"label": "What?", "options": ["This", "That"]},
-     "validations": {"required": True}}]}
+FORM = {
+    "name": "A form",
+    "description": "What for.",
+    "body": [
+        {"type": "markdown", "attributes": {"value": "Read this."}},
+        {
+            "type": "dropdown",
+            "id": "wrong",
+            "attributes": {"label": "What?", "options": ["This", "That"]},
+            "validations": {"required": True},
+        },
+    ],
+}
 
 
 def with_element(**changes):
@@ -90,24 +106,27 @@ def test_a_form_as_it_should_be_passes():
     assert form_problems(FORM) == []
 
 
-@pytest.mark.parametrize(("form", "complaint"), [
-    ({key: FORM[key] for key in ("description", "body")}, "name is missing"),
-    (FORM | {"description": ""}, "description is missing"),
-    (FORM | {"body": []}, "body is missing"),
-    (FORM | {"about": "It."}, "about is unknown"),
-    (FORM | {"body": FORM["body"][:1]}, "nothing can be filled in"),
-    (FORM | {"body": [*FORM["body"], FORM["body"][1] | {"id": "other"}]}, "the label 'What?' stands twice"),
-    (with_element(type="select"), "element 2: the type 'select' is unknown"),
-    (with_element(name="wrong"), "element 2: name is unknown"),
-    (with_element(id="what is wrong"), "element 2: the id 'what is wrong' has other signs"),
-    (with_element(validations={"require": True}), "element 2: validations has other keys"),
-    (with_element(attributes={"label": "What?"}), "element 2: options is missing"),
-    (with_element(attributes={"options": ["This"]}), "element 2: label is missing"),
-    (with_element(attributes={"label": "What?", "options": ["This"], "render": "python"}), "render is unknown"),
-    (with_element(attributes={"label": True, "options": ["This"]}), "element 2: label is not text"),
-    (with_element(attributes={"label": "What?", "options": [True]}), "element 2: an option is not text"),
-    (with_element(attributes={"label": "What?", "options": ["This", "This"]}), "an option stands twice"),
-])
+@pytest.mark.parametrize(
+    ("form", "complaint"),
+    [
+        ({key: FORM[key] for key in ("description", "body")}, "name is missing"),
+        (FORM | {"description": ""}, "description is missing"),
+        (FORM | {"body": []}, "body is missing"),
+        (FORM | {"about": "It."}, "about is unknown"),
+        (FORM | {"body": FORM["body"][:1]}, "nothing can be filled in"),
+        (FORM | {"body": [*FORM["body"], FORM["body"][1] | {"id": "other"}]}, "the label 'What?' stands twice"),
+        (with_element(type="select"), "element 2: the type 'select' is unknown"),
+        (with_element(name="wrong"), "element 2: name is unknown"),
+        (with_element(id="what is wrong"), "element 2: the id 'what is wrong' has other signs"),
+        (with_element(validations={"require": True}), "element 2: validations has other keys"),
+        (with_element(attributes={"label": "What?"}), "element 2: options is missing"),
+        (with_element(attributes={"options": ["This"]}), "element 2: label is missing"),
+        (with_element(attributes={"label": "What?", "options": ["This"], "render": "python"}), "render is unknown"),
+        (with_element(attributes={"label": True, "options": ["This"]}), "element 2: label is not text"),
+        (with_element(attributes={"label": "What?", "options": [True]}), "element 2: an option is not text"),
+        (with_element(attributes={"label": "What?", "options": ["This", "This"]}), "an option stands twice"),
+    ],
+)
 def test_each_lapse_of_a_form_is_found(form, complaint):
     found = form_problems(form)
     assert len(found) == 1 and complaint in found[0]
@@ -120,7 +139,7 @@ def test_an_id_stands_once_in_a_form():
 
 def test_whoever_does_not_find_a_form_can_write_without():
     chooser = yaml.safe_load((ROOT / ".github/ISSUE_TEMPLATE/config.yml").read_text(encoding="utf-8"))
-    assert chooser == {"blank_issues_enabled": True}   # other places to ask would have an address, and there is none
+    assert chooser == {"blank_issues_enabled": True}  # other places to ask would have an address, and there is none
 
 
 # -- workflows ---------------------------------------------------------------------------------------------------------
@@ -143,14 +162,17 @@ def test_a_workflow_may_read_and_no_more_unless_a_job_says_so(path):
     assert yaml.safe_load(path.read_text(encoding="utf-8"))["permissions"] == {"contents": "read"}
 
 
-@pytest.mark.parametrize(("action", "fine"), [
-    ("actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", True),
-    ("actions/checkout/sub@11bd71901bbe5b1630ceea73d27597364c9af683 # v4", True),
-    ("actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683", False),
-    ("actions/checkout@11bd719 # v4.2.2", False),
-    ("actions/checkout@v4", False),
-    ("actions/checkout", False),
-])
+@pytest.mark.parametrize(
+    ("action", "fine"),
+    [
+        ("actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", True),
+        ("actions/checkout/sub@11bd71901bbe5b1630ceea73d27597364c9af683 # v4", True),
+        ("actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683", False),
+        ("actions/checkout@11bd719 # v4.2.2", False),
+        ("actions/checkout@v4", False),
+        ("actions/checkout", False),
+    ],
+)
 def test_an_action_without_its_commit_is_found(action, fine):
     for line in (f"      - uses: {action}\n", f"        uses: {action}\n"):
         assert unpinned(f"steps:\n{line}") == ([] if fine else [action])
@@ -189,8 +211,11 @@ def test_a_name_of_nothing_is_found(tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "lib").mkdir()
     page = tmp_path / "docs/page.md"
-    page.write_text("`lib/` and `docs/page.md`, `lib/gone.py`, `.ci/run`, `gone/`, `make test`, `a/b c`, [1](page.md), "
-                    "[2](other.md), [3](https://a.example/x).\n```sh\nrun `lib/never.py`\n```\n", encoding="utf-8")
+    page.write_text(
+        "`lib/` and `docs/page.md`, `lib/gone.py`, `.ci/run`, `gone/`, `make test`, `a/b c`, [1](page.md), "
+        "[2](other.md), [3](https://a.example/x).\n```sh\nrun `lib/never.py`\n```\n",
+        encoding="utf-8",
+    )
     assert missing(page, tmp_path) == [".ci/run", "gone/", "lib/gone.py", "other.md"]
 
 
@@ -200,7 +225,8 @@ def test_every_decision_is_listed_once_in_order():
     titles = [page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ") for page in pages]
     assert re.findall(r"^\d+\. \[.+?\]\((.+?)\)", listed, re.MULTILINE) == [page.name for page in pages]
     assert re.findall(r"^(\d+\. )\[(.+?)\]", listed, re.MULTILINE) == [
-        (f"{number}. ", title.removeprefix(f"{number}. ")) for number, title in enumerate(titles, start=1)]
+        (f"{number}. ", title.removeprefix(f"{number}. ")) for number, title in enumerate(titles, start=1)
+    ]
 
 
 def test_the_version_is_the_same_wherever_it_stands():

@@ -1,4 +1,5 @@
 """Links out of the book are found wherever they stand, and a dead one is told from one that only refuses scripts."""
+
 import json
 import socket
 import threading
@@ -13,8 +14,15 @@ import outlinks
 from outlinks import ALIVE, CANNOT_TELL, DEAD
 
 ROOT = Path(__file__).resolve().parents[3]
-STATUS = {"/alive": 200, "/gone": 404, "/never": 410, "/broken": 500, "/forbidden": 403, "/busy": 429,
-          "/doi/10.1000/unknown": 404}
+STATUS = {
+    "/alive": 200,
+    "/gone": 404,
+    "/never": 410,
+    "/broken": 500,
+    "/forbidden": 403,
+    "/busy": 429,
+    "/doi/10.1000/unknown": 404,
+}
 MOVED = {"/moved": "/alive", "/moved-and-gone": "/gone", "/circle": "/circle", "/doi/10.1000/known": "/forbidden"}
 PAGE = """\
 One [link](https://a.example/one), another <https://a.example/two?x=1&y=2>, and https://a.example/three.
@@ -88,23 +96,26 @@ def server(monkeypatch):
     thread.join()
 
 
-@pytest.mark.parametrize(("path", "state", "why"), [
-    ("/alive", ALIVE, "200"),
-    ("/alive#section", ALIVE, "200"),
-    ("/größe", ALIVE, "200"),
-    ("/no-head", ALIVE, "200"),
-    ("/moved", ALIVE, "200"),
-    ("/moved-and-gone", DEAD, "404"),
-    ("/circle", DEAD, "302"),
-    ("/gone", DEAD, "404"),
-    ("/never", DEAD, "410"),
-    ("/broken", DEAD, "500"),
-    ("/slow", DEAD, "timed out"),
-    ("/forbidden", CANNOT_TELL, "403"),
-    ("/busy", CANNOT_TELL, "429"),
-    ("/doi/10.1000/known", ALIVE, "302"),
-    ("/doi/10.1000/unknown", DEAD, "404"),
-])
+@pytest.mark.parametrize(
+    ("path", "state", "why"),
+    [
+        ("/alive", ALIVE, "200"),
+        ("/alive#section", ALIVE, "200"),
+        ("/größe", ALIVE, "200"),
+        ("/no-head", ALIVE, "200"),
+        ("/moved", ALIVE, "200"),
+        ("/moved-and-gone", DEAD, "404"),
+        ("/circle", DEAD, "302"),
+        ("/gone", DEAD, "404"),
+        ("/never", DEAD, "410"),
+        ("/broken", DEAD, "500"),
+        ("/slow", DEAD, "timed out"),
+        ("/forbidden", CANNOT_TELL, "403"),
+        ("/busy", CANNOT_TELL, "429"),
+        ("/doi/10.1000/known", ALIVE, "302"),
+        ("/doi/10.1000/unknown", DEAD, "404"),
+    ],
+)
 def test_what_a_server_says_is_understood(server, path, state, why):
     found = outlinks.check(server.address + path)
     assert found[0] == state and why in found[1]
@@ -137,20 +148,29 @@ def test_a_host_is_asked_one_question_at_a_time_with_a_pause_between(server, mon
 
 def test_addresses_are_found_in_text():
     assert outlinks.in_text(PAGE) == {
-        "https://a.example/one", "https://a.example/two?x=1&y=2", "https://a.example/three",
-        "https://a.example/Norm_(mathematics)", "https://doi.org/10.1000/182"}
+        "https://a.example/one",
+        "https://a.example/two?x=1&y=2",
+        "https://a.example/three",
+        "https://a.example/Norm_(mathematics)",
+        "https://doi.org/10.1000/182",
+    }
 
 
 def test_addresses_and_identifiers_are_found_in_a_bibliography():
     assert outlinks.in_bibliography(REFERENCES) == {
-        "https://doi.org/10.1016/j.neucom.2023.127063", "https://doi.org/10.1109/TPAMI.2024.3386927",
-        "https://a.example/two", "https://doi.org/10.48550/arXiv.1706.03762",
-        "https://doi.org/10.48550/arXiv.hep-th/9901001"}
+        "https://doi.org/10.1016/j.neucom.2023.127063",
+        "https://doi.org/10.1109/TPAMI.2024.3386927",
+        "https://a.example/two",
+        "https://doi.org/10.48550/arXiv.1706.03762",
+        "https://doi.org/10.48550/arXiv.hep-th/9901001",
+    }
 
 
 def test_addresses_are_found_in_the_text_of_a_notebook_and_not_in_its_code():
-    cells = [{"cell_type": "markdown", "source": ["See [a](https://a.example/", "one)."]},
-             {"cell_type": "code", "source": "get('https://a.example/code')", "outputs": []}]
+    cells = [
+        {"cell_type": "markdown", "source": ["See [a](https://a.example/", "one)."]},
+        {"cell_type": "code", "source": "get('https://a.example/code')", "outputs": []},
+    ]
     assert outlinks.in_notebook(json.dumps({"cells": cells})) == {"https://a.example/one"}
 
 
@@ -177,8 +197,9 @@ def test_a_dead_link_is_named_with_the_file_that_has_it(server, tmp_path, monkey
     assert capsys.readouterr().out.splitlines() == [
         f"book/parts/part.md: {server.address}/forbidden: cannot tell (403 Forbidden)",
         f"book/parts/part.md: {server.address}/gone: dead (404 Not Found)",
-        "4 links: 2 alive, 1 cannot tell, 1 dead"]
-    assert Counter(path for _, path, _ in server.asked)["/alive"] == 1   # in two files, asked for once
+        "4 links: 2 alive, 1 cannot tell, 1 dead",
+    ]
+    assert Counter(path for _, path, _ in server.asked)["/alive"] == 1  # in two files, asked for once
 
 
 def test_what_only_refuses_scripts_is_no_failure(server, tmp_path, monkeypatch, capsys):
