@@ -24,7 +24,7 @@ def root(tmp_path, monkeypatch):
 def test_a_book_without_warnings_opens_on_its_first_page(root):
     build.main()
     html = root / "_build/html"
-    assert (html / build.FIRST_PAGE).is_file() and f"url={build.FIRST_PAGE}" in (html / "index.html").read_text("utf-8")
+    assert (html / "book/index.html").is_file() and "url=book/index.html" in (html / "index.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("warned", ["{py:func}`nowhere`", "```{no-directive}\n```"])

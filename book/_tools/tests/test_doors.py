@@ -4,7 +4,6 @@ Forms for issues, workflows, the list of what is kept up to date, and the pages 
 """
 
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -227,11 +226,3 @@ def test_every_decision_is_listed_once_in_order():
     assert re.findall(r"^(\d+\. )\[(.+?)\]", listed, re.MULTILINE) == [
         (f"{number}. ", title.removeprefix(f"{number}. ")) for number, title in enumerate(titles, start=1)
     ]
-
-
-def test_the_version_is_the_same_wherever_it_stands():
-    """That of the changelog is held against the citation's in test_citation.py."""
-    version = re.search(r'__version__ = "(.+)"', (ROOT / "lib/smalltorch/__init__.py").read_text(encoding="utf-8"))[1]
-    project = tomllib.loads((ROOT / "lib/pyproject.toml").read_text(encoding="utf-8"))["project"]
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert project["version"] == citation["version"] == version

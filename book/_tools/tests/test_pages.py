@@ -85,6 +85,8 @@ def test_an_empty_folder_is_not_a_book(tmp_path):
 @pytest.mark.parametrize(("alt", "status"), [("A line that rises", 0), ("", 1)])
 def test_the_exit_status_says_whether_all_is_in_order(tmp_path, monkeypatch, alt, status):
     check(tmp_path, f'<img src="other.html" alt="{alt}">')
+    (addresses := tmp_path / "addresses.txt").touch()
+    monkeypatch.setattr(pages, "OLD_ADDRESSES", addresses)
     monkeypatch.setattr(sys, "argv", ["pages.py", str(tmp_path)])
     with pytest.raises(SystemExit) as done:
         pages.main()
