@@ -20,7 +20,7 @@ NBDIME := $(abspath $(strip $(VENV))/nbdime/bin)
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export PYTHONHASHSEED  ?= 0
-export PYTHONPATH      := book/_tools:book/_ext
+export PYTHONPATH      := book:book/_ext:book/paper:book/_tools
 export PYTHONDONTWRITEBYTECODE := 1
 
 NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanitize-with=book/_tools/nbval.sanitize \
@@ -60,11 +60,11 @@ html: $(READY)
 
 # The PDF is printed from the pages, and the archive holds both.
 takeaway: html
-	@$(PY) book/_tools/onepage.py $(HTML) _build/print
-	@sh book/_tools/web/print.sh _build print/index.html $(HTML)/deep-dive-into-the-transformer.pdf
-	@$(PY) book/_tools/takeaway.py $(HTML)
+	@$(PY) book/paper/onepage.py $(HTML) _build/print
+	@sh book/paper/print.sh _build print/index.html $(HTML)/deep-dive-into-the-transformer.pdf
+	@$(PY) book/paper/archive.py $(HTML)
 	@$(PY) book/_tools/pages.py $(HTML)
-	@$(PY) book/_tools/pdf.py $(HTML)
+	@$(PY) book/paper/pdf.py $(HTML)
 	@echo "The PDF and the archive are in file://$(CURDIR)/$(HTML)/ and linked on its first page"
 
 serve: book

@@ -6,6 +6,7 @@
     moved                            old addresses, which lead on
     search                           what is found by name
     library                          the library's page, from its docstrings
+    explore  takeaway                the figures that move; links to the PDF and the archive
     theme                            what stands around a page: options, formulas, buttons, how to cite
 
 Importing the package imports none of them.
@@ -29,14 +30,13 @@ ROOMS = (
     "library.page",
     "theme.surroundings",
     "theme.buttons",
+    "explore",
+    "takeaway",
 )
-NEIGHBOURS = ("exploreext", "takeawayext")  # extensions beside this package
 
 
 def setup(app) -> dict:
     """Set up every room, those first on which others build."""
     for room in ROOMS:
         import_module(f"deepdive.{room}").setup(app)
-    for extension in NEIGHBOURS:
-        app.setup_extension(extension)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

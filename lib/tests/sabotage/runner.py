@@ -5,6 +5,7 @@ A fault is an entry of a file in `faults/`, whose path there, without `.toml`, i
 """
 
 import argparse
+import configparser
 import gc
 import multiprocessing
 import os
@@ -20,7 +21,6 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[3]
 FAULTS = Path("lib/tests/sabotage/faults")
 COPIED = ("lib", "book")  # what a fault may be in; the rest is linked
-PATHS = ("lib", "book/_ext", "book/_tools")  # where modules are imported from, as in .pytest.ini
 PARALLEL = 2
 SECONDS = 300  # a fault that makes its test hang is noticed
 PYTEST = ["-x", "-q", "-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider", "--disable-plugin-autoload"]
@@ -127,7 +127,9 @@ def forked(work: Path, tests: list[str]) -> None:
     os.chdir(work / "copy")
     with (work / "output").open("w", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1), os.dup2(file.fileno(), 2)
-    paths = [str(work / "copy" / path) for path in PATHS]
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / ".pytest.ini", encoding="utf-8")
+    paths = [str(work / "copy" / path) for path in settings["pytest"]["pythonpath"].split()]
     sys.path[:0] = paths  # in front of an installed library
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
     sys.dont_write_bytecode = True

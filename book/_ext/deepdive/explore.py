@@ -1,13 +1,14 @@
-"""Figures that move: a box below a figure, which a script in `_static/explore` fills, and the list of them.
+"""Figures that move: a box below a figure, filled by a script of `book/explore`, and the list of them.
 
     {explorables}   the figures that can be moved, with links
 
-`book/explorables.yml` says which. Only pages with such a figure load the scripts. In print, and in another format than
-HTML pages, there is the figure alone.
+`book/explore/figures.yml` says which. Only pages with such a figure load the scripts. In print, and in another format
+than HTML pages, there is the figure alone.
 """
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -21,7 +22,8 @@ from deepdive.page.directive import BookDirective
 from deepdive.page.links import link
 
 logger = logging.getLogger(__name__)
-LIST = "book/explorables.yml"
+FOLDER = "book/explore"
+LIST = f"{FOLDER}/figures.yml"
 SHARED = ("numbers", "axes", "box")  # scripts, each of which builds on those before it
 
 
@@ -42,13 +44,17 @@ def read(root: Path) -> tuple[Explorable, ...]:
 
 def load(app: Sphinx) -> None:
     app.env.book_explorables = read(Path(app.srcdir))
+    for path in (Path(app.srcdir) / FOLDER).glob("*.[jc]s*"):  # scripts and their style
+        target = Path(app.outdir) / "_static/explore" / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, target)
     for one in app.env.book_explorables:
         if not (Path(app.srcdir) / script(one)).is_file():
             logger.warning("%s: there is no %s", LIST, script(one), type="explorables")
 
 
 def script(one: Explorable) -> str:
-    return f"book/_static/explore/{one.name}.js"
+    return f"{FOLDER}/{one.name}.js"
 
 
 def add_box(app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -87,9 +93,8 @@ class Explorables(BookDirective):
         return [items]
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.add_directive("explorables", Explorables)
     app.connect("builder-inited", load)
     app.connect("doctree-resolved", add_box)
     app.connect("html-page-context", add_scripts)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

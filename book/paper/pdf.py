@@ -16,8 +16,8 @@ from pypdf import PdfReader
 from pypdf.generic import Destination, DictionaryObject
 
 from deepdive.book.contents import OPENINGS
+from deepdive.takeaway import PDF
 from onepage import ROOT, depth, parts
-from takeawayext import PDF
 
 FORMULA = re.compile(r'<(span|div) class="[^"]*\bmath\b[^"]*"[^>]*>(.*?)</\1>', re.S)
 HEADING = re.compile(r"<h([1-6])[ >](.*?)</h\1>", re.S)

@@ -15,8 +15,8 @@
 //     views: [{ height: 300, draw(axes, state, result) { … } }],     // drawings, side by side where there is room;
 //   });                                                              // `handles` and `drag`, below, let one be moved
 //
-// The whole drawing is made anew from the state after every change. `book/_tools/web/explorables.mjs` holds what `compute` returns
-// against the library. Without this script the div stays empty, and the figure above it is all there is.
+// The whole drawing is made anew from the state after every change. The browser's check holds what `compute` returns against the
+// reference of that name beside this one, which uses the library. Without this script the div stays empty, and the figure above it is all there is.
 Object.assign(Explore, (() => {
   const { format, Axes, sample, escape, place } = Explore;
   const SVG = 'http://www.w3.org/2000/svg';

@@ -46,7 +46,6 @@ def visit_takeaway(self, node: takeaway) -> None:
     raise nodes.SkipNode
 
 
-def setup(app: Sphinx) -> dict:
+def setup(app: Sphinx) -> None:
     app.add_node(takeaway, html=(visit_takeaway, None))
     app.add_directive("takeaway", Takeaway)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 from docutils import nodes
 
+import archive as archives
 import pdf
-import takeaway
-import takeawayext
+from deepdive import takeaway
 
 
 def links(folder, *names):
@@ -17,7 +17,7 @@ def links(folder, *names):
         (folder / name).write_bytes(b"x" * 2_500_000)
     writer = SimpleNamespace(builder=SimpleNamespace(outdir=str(folder), current_docname="book/index"), body=[])
     with pytest.raises(nodes.SkipNode):
-        takeawayext.visit_takeaway(writer, takeawayext.takeaway())
+        takeaway.visit_takeaway(writer, takeaway.takeaway())
     return "".join(writer.body)
 
 
@@ -26,9 +26,9 @@ def test_without_files_there_is_no_trace(tmp_path):
 
 
 def test_each_file_is_linked_with_format_and_size(tmp_path):
-    html = links(tmp_path, takeawayext.PDF)
-    assert f'href="../{takeawayext.PDF}"' in html and "(PDF, 2.5 MB)" in html and takeawayext.ARCHIVE not in html
-    assert f'href="../{takeawayext.ARCHIVE}"' in links(tmp_path, takeawayext.PDF, takeawayext.ARCHIVE)
+    html = links(tmp_path, takeaway.PDF)
+    assert f'href="../{takeaway.PDF}"' in html and "(PDF, 2.5 MB)" in html and takeaway.ARCHIVE not in html
+    assert f'href="../{takeaway.ARCHIVE}"' in links(tmp_path, takeaway.PDF, takeaway.ARCHIVE)
 
 
 def test_the_archive_is_the_same_each_time_and_does_not_hold_itself(tmp_path):
@@ -36,16 +36,16 @@ def test_the_archive_is_the_same_each_time_and_does_not_hold_itself(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     archive = tmp_path / "all.zip"
-    takeaway.pack(tmp_path, archive)
+    archives.pack(tmp_path, archive)
     first = archive.read_bytes()
     (tmp_path / "b.html").touch()
-    takeaway.pack(tmp_path, archive)
+    archives.pack(tmp_path, archive)
     assert archive.read_bytes() == first
     packed = zipfile.ZipFile(archive)
-    assert packed.namelist() == [f"{takeawayext.NAME}/{name}" for name in ("a/c.html", "b.html")]
+    assert packed.namelist() == [f"{takeaway.NAME}/{name}" for name in ("a/c.html", "b.html")]
     assert all(entry.external_attr >> 16 & 0o444 == 0o444 for entry in packed.infolist())  # all may read
-    takeaway.pack(tmp_path, archive, [tmp_path / "b.html"])
-    assert zipfile.ZipFile(archive).namelist() == [f"{takeawayext.NAME}/a/c.html"]
+    archives.pack(tmp_path, archive, [tmp_path / "b.html"])
+    assert zipfile.ZipFile(archive).namelist() == [f"{takeaway.NAME}/a/c.html"]
 
 
 def test_what_a_page_has_is_read_from_it():

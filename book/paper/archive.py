@@ -1,6 +1,6 @@
 """Link the PDF in the built book, pack both into an archive, and link that too.
 
-    takeaway.py _build/html
+    archive.py _build/html
 
 The archive holds the pages as they are when only the PDF is linked: it cannot tell its own size. It leaves out the
 stubs at old addresses.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from build import ROOT, build
 from deepdive.book import contents
-from takeawayext import ARCHIVE, NAME
+from deepdive.takeaway import ARCHIVE, NAME
 
 EPOCH = (2000, 1, 1, 0, 0, 0)  # the same book gives the same archive, whenever it is packed
 LANDING = "book/index.md"
