@@ -11,6 +11,7 @@ from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.docutils import SphinxDirective
 
 from deepdive.library import reference
@@ -118,7 +119,20 @@ def link_library(app: Sphinx, doctree: nodes.document) -> None:
     (last[-1] if last else doctree.children[-1]).append(line)
 
 
+def find_source(app: Sphinx, module: str) -> tuple[str, dict]:
+    """The text of a module and where its names stand in it, for the pages that [source] leads to.
+
+    Sphinx would import the module to find them.
+    """
+    path = reference.sources(Path(app.srcdir) / FOLDER)[module.removeprefix(f"{PACKAGE}.")]
+    analyzer = ModuleAnalyzer.for_file(str(path), module)
+    return analyzer.code, analyzer.find_tags()
+
+
 def setup(app: Sphinx) -> None:
+    app.setup_extension("sphinx.ext.viewcode")
+    app.config.viewcode_follow_imported_members = False  # nothing is imported
+    app.connect("viewcode-find-source", find_source)
     app.add_directive("library", Library)
     app.connect("builder-inited", read_library)
     app.connect("doctree-read", link_library)
