@@ -43,7 +43,7 @@ help:
 	@echo "make diff-setup           let git show what differs between notebooks with nbdime"
 	@echo "make hook-setup           let git run make lint before every commit"
 	@echo "make lock                 pin again what requirements.in names (CONTRIBUTING.md)"
-	@echo "make lint                 style of the code, form of the notebooks, one sentence a line"
+	@echo "make lint                 style and types of the code, form of the notebooks, one sentence a line"
 	@echo "make clean                remove what was built (not .venv)"
 
 $(READY): requirements.txt requirements.lock lib/pyproject.toml lib/weights.txt
@@ -127,6 +127,7 @@ lint: style form order prose
 style: $(READY)
 	@$(PY) -m ruff check -q lib book $(wildcard notebooks)
 	@$(PY) -m ruff format -q --check lib book || { echo "the code is not in one form: $(PY) -m ruff format lib book"; exit 1; }
+	@$(PY) -m mypy
 
 form: $(READY)
 	@$(PY) book/_tools/notebooks.py check

@@ -117,10 +117,9 @@ class MultiHead(nn.Module):
         self.d, self.heads, self.kv_heads, self.d_h, self.rope_base = d, heads, kv_heads, d // heads, rope_base
         d_kv = kv_heads * self.d_h
         self.W_Q, self.W_K, self.W_V, self.W_O = weight(d, d), weight(d, d_kv), weight(d, d_kv), weight(d, d)
-        if bias:
-            self.b_Q, self.b_K, self.b_V, self.b_O = (nn.Parameter(torch.zeros(size)) for size in (d, d_kv, d_kv, d))
-        else:
-            self.b_Q = self.b_K = self.b_V = self.b_O = None
+        self.b_Q, self.b_K, self.b_V, self.b_O = (
+            nn.Parameter(torch.zeros(size)) if bias else None for size in (d, d_kv, d_kv, d)
+        )
 
     def project(
         self, X: Float[Tensor, "*batch n d"], memory: Float[Tensor, "*batch m d"] | None = None

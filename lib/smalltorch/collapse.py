@@ -191,8 +191,8 @@ def add(state: Split, other: Split) -> Split:
     """The sum of two states, as at a skip connection."""
     top = torch.maximum(state.log_scale, other.log_scale)
     top = top.masked_fill(top == -torch.inf, 0)
-    direction = sum((s.log_scale - top).exp()[..., None, None] * s.direction for s in (state, other))
-    return _split(state.mean + other.mean, direction, top)
+    one, two = ((s.log_scale - top).exp()[..., None, None] * s.direction for s in (state, other))
+    return _split(state.mean + other.mean, one + two, top)
 
 
 def normalise(state: Split, eps: float = 1e-5) -> Split:

@@ -1,7 +1,7 @@
 """Greedy generation, one token a step, with or without a cache of keys and values: chapter `generation`."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -47,7 +47,9 @@ def generate(
         raise ValueError(f"prompt: expected at least one token a row, got shape {tuple(prompt.shape)}")
     if new < 1:
         raise ValueError(f"new: expected at least 1, got {new}")
-    text, unseen, cache, logits = prompt, prompt, [], []
+    text = unseen = prompt
+    cache: list[Any] = []  # what the model makes of it
+    logits: list[Tensor] = []
     for _ in range(new):
         logits.append((model(unseen, cache=cache) if cached else model(text))[:, -1])
         unseen = logits[-1].argmax(-1, keepdim=True)

@@ -69,7 +69,7 @@ def norms_by_layer(
     tokenizer: Any,
     texts: Sequence[str],
     rtol: float = 1e-4,
-    progress: Callable[[Sequence], Iterable] = iter,
+    progress: Callable[[Sequence[Tensor]], Iterable[Tensor]] = iter,
 ) -> Spectrum:
     """The norm of every head on every text, in the order of the texts; only texts of one length share a batch.
 
@@ -88,7 +88,7 @@ def norms_by_layer(
         if len(ids) == 0 or (most is not None and len(ids) > most):
             raise ValueError(f"texts: expected 1 to {most or 'any'} tokens each, got {len(ids)} in text {place}")
     n = torch.tensor([len(ids) for ids in tokens])
-    batches = []
+    batches: list[Tensor] = []
     for length in n.unique().tolist():
         batches += (n == length).nonzero()[:, 0].split(max(1, 2**16 // length**2))  # bounds the memory
     lower, upper = [], []
@@ -157,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"written: {given.out}.csv, {given.out}.svg")
 
 
-def bar(items: Sequence, width: int = 30) -> Iterator:
+def bar(items: Sequence[Tensor], width: int = 30) -> Iterator[Tensor]:
     """The items one by one, and on stderr how many of them are done."""
     for done in range(len(items) + 1):
         filled = "#" * (width * done // len(items))

@@ -8,10 +8,10 @@ Generative Pre-Training" (2018) and "Language Models are Unsupervised Multitask 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -24,13 +24,15 @@ from smalltorch.block import FFN, CrossPostLN, PostLN, PreLN, SwiGLU
 from smalltorch.norm import LayerNorm, RMSNorm
 from smalltorch.shapes import check_shapes
 
+Place = Literal["pre", "post"]  # where a norm stands: before a sub-layer, or after its sum
+
 gelu_tanh = partial(F.gelu, approximate="tanh")  # x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))), as in OpenAI's code
 
 
 # --- of today: LLaMA and BERT ----------------------------------------------------------------------------------------
 
 
-def open_cache(cache: list[list[Tensor]] | None, blocks: nn.ModuleList) -> tuple[int, list]:
+def open_cache(cache: list[list[Tensor]] | None, blocks: nn.ModuleList) -> tuple[int, Sequence[list[Tensor] | None]]:
     """The number of tokens that a cache holds, and its part for each block ([] is filled with empty parts in place)."""
     if cache is None:
         return 0, [None] * len(blocks)
@@ -167,7 +169,7 @@ class GPT(nn.Module):
         layers: int,
         heads: int,
         positions: int,
-        norm: Literal["pre", "post"],
+        norm: Place,
         d_ff: int | None = None,
         eps: float = 1e-5,
     ):
@@ -283,7 +285,7 @@ class AblationLayer(nn.Module):
     or `PostLN` of `block`.
     """
 
-    def __init__(self, d: int, heads: int, d_ff: int, norm: Literal["pre", "post"] | None, residual: bool, mlp: bool):
+    def __init__(self, d: int, heads: int, d_ff: int, norm: Place | None, residual: bool, mlp: bool):
         super().__init__()
         self.place, self.residual = norm, residual
         self.attention = MultiHead(d, heads)
@@ -323,7 +325,7 @@ class TinyLM(nn.Module):
         layers: int = 2,
         heads: int = 2,
         d_ff: int | None = None,
-        norm: Literal["pre", "post"] | None = "pre",
+        norm: Place | None = "pre",
         residual: bool = True,
         mlp: bool = True,
         causal: bool = True,
@@ -355,9 +357,9 @@ class TinyLM(nn.Module):
 class Call(NamedTuple):
     """One call of a module: which, with what, to what."""
 
-    module: nn.Module
-    inputs: tuple
-    output: object
+    module: Any
+    inputs: tuple[Any, ...]
+    output: Any
 
 
 @contextmanager
@@ -370,7 +372,7 @@ def observe(model: nn.Module, kind: type | tuple[type, ...]) -> Iterator[list[Ca
     """
     calls: list[Call] = []
 
-    def keep(module, inputs, output):
+    def keep(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         calls.append(Call(module, inputs, output))
 
     hooks = [module.register_forward_hook(keep) for module in model.modules() if isinstance(module, kind)]

@@ -37,7 +37,7 @@ class Markov:
 
     P: Float[Tensor, "*context next"]
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_finite(P=self.P)
         if self.P.ndim < 2 or len(set(self.P.shape)) != 1:
             raise ValueError(f"P: expected at least two axes, all of one size, got shape {tuple(self.P.shape)}")

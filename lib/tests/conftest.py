@@ -1,4 +1,4 @@
-"""One thread, fixed seeds, and the shapes in the annotations enforced while the tests run."""
+"""One thread, fixed seeds, and the annotations of the whole library enforced while the tests run."""
 
 import jaxtyping
 import pytest
@@ -7,22 +7,7 @@ from hypothesis import register_random, settings
 
 torch.set_num_threads(1)
 
-# Installed before anything imports the library. The symbolic modules have no shapes: checks would only slow them.
-TENSOR_MODULES = [
-    "shapes",
-    "attention",
-    "norm",
-    "block",
-    "models",
-    "weights",
-    "spectral",
-    "measure",
-    "collapse",
-    "source",
-    "generate",
-    "train",
-]
-jaxtyping.install_import_hook([f"smalltorch.{module}" for module in TENSOR_MODULES], "beartype.beartype")
+jaxtyping.install_import_hook("smalltorch", "typecheck.typecheck")  # before anything imports the library
 
 
 class TorchRandom:

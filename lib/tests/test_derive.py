@@ -198,6 +198,7 @@ def test_mixed_directions():
     rejected(lambda: chain(S(0)).lt(a, because="a > 0").ge(-1, because="no"), "≤ and ≥")
 
 
+@pytest.mark.usefixtures("unenforced")
 @pytest.mark.parametrize(
     "expr",
     [
@@ -312,6 +313,7 @@ def test_start_comes_first_and_something_must_be_derived():
     rejected(lambda: chain(r).qed(), "nothing was derived")
 
 
+@pytest.mark.usefixtures("unenforced")
 def test_a_hypothesis_must_say_something():
     for empty in (True, Eq(r, r), r**2 >= 0):
         with pytest.raises(ValueError, match="says anything"):
@@ -326,6 +328,7 @@ def test_the_scope_must_occur():
 # -- certificates ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("unenforced")
 def test_one_certificate_a_step():
     rejected(lambda: chain(S(0)).le(q, because="both", gap=q, by=Monotone(q, S(1))), "not both")
     rejected(lambda: chain(q).eq(q, because="no", by=Monotone(q, S(1))), "no equality")

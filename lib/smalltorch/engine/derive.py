@@ -16,11 +16,14 @@ before any check; the chain shows what is left. Outside the main thread a step i
 
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
 
 from sympy import (
+    Basic,
     Derivative,
     Dummy,
     Expr,
@@ -61,13 +64,16 @@ from sympy.core.relational import (
     StrictLessThan,
     Unequality,
 )
+from sympy.logic.boolalg import Boolean
 
 from smalltorch.engine import ledger
 from smalltorch.engine.refute import refute
+from smalltorch.engine.schema import Evidence
 from smalltorch.engine.signs import is_nonnegative, is_positive, is_real, sign, states
 from smalltorch.engine.sums import (
     Fact,
     Range,
+    SumRule,
     bound_ranges,
     is_plain_index,
     lacking,
@@ -83,12 +89,14 @@ _COMMANDS = {"==": "=", "<=": r"\leq", "<": "<", ">=": r"\geq", ">": ">", "!=": 
 _SMOOTH = (exp, sin, cos, sinh, cosh, tanh, atan)  # differentiable on the whole line
 SECONDS = 20  # for one step; the usual time is milliseconds
 
+Holds = Callable[[Expr, list[Fact], Mapping[Symbol, Range]], bool]  # is_nonnegative, or is_positive
+
 
 class StepError(AssertionError):
     """A step that is wrong, or that its certificate does not prove."""
 
 
-def for_all(*indices_and_statement) -> Fact:
+def for_all(*indices_and_statement: Basic) -> Fact:
     """`for_all(i, Eq(Sum(A[i, j], J), 1))`: a hypothesis that holds for every integer i.
 
     If n was declared positive, `for_all(n, …)` speaks of positive n only.
@@ -123,6 +131,9 @@ class Induction:
     gain: Expr | None = None
 
 
+Certificate = Monotone | Induction
+
+
 @dataclass
 class Step:
     """One line of a chain: the relation to the line before, the expression, the reason, and the certificate if any."""
@@ -147,12 +158,12 @@ class Derivation:
 
     name: str
     scope: str
-    given: Iterable = ()
-    ranges: Mapping[Symbol, tuple] = field(default_factory=dict)
+    given: Iterable["Boolean | Fact | Derivation | Lemma"] = ()
+    ranges: Mapping[Symbol, tuple[Any, Any]] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.steps: list[Step] = []
-        self.evidence: ledger.Evidence | None = None
+        self.evidence: Evidence | None = None
         self.facts: list[Fact] = []
         self.ranges = {i: (sympify(lo), sympify(hi)) for i, (lo, hi) in dict(self.ranges).items()}
         for index in self.ranges:
@@ -182,28 +193,36 @@ class Derivation:
 
     # -- writing the chain ---------------------------------------------------------------------------------------
 
-    def start(self, expr) -> "Derivation":
+    def start(self, expr: Expr | int) -> "Derivation":
         """The first expression of the chain."""
         self.steps, self.evidence = [Step("", self._admit(expr), "")], None
         return self
 
-    def eq(self, expr, because: str, by: Induction | None = None) -> "Derivation":
+    def eq(self, expr: Expr | int, because: str, by: Induction | None = None) -> "Derivation":
         """… = expr: the difference must reduce to 0."""
         return self._step("=", expr, because, None, by)
 
-    def le(self, expr, because: str, gap=None, by: Monotone | Induction | None = None) -> "Derivation":
+    def le(
+        self, expr: Expr | int, because: str, gap: Expr | int | None = None, by: Certificate | None = None
+    ) -> "Derivation":
         """… ≤ expr: the gap must equal the difference, and its structure must show that it is ≥ 0."""
         return self._step("≤", expr, because, gap, by)
 
-    def lt(self, expr, because: str, gap=None, by: Monotone | Induction | None = None) -> "Derivation":
+    def lt(
+        self, expr: Expr | int, because: str, gap: Expr | int | None = None, by: Certificate | None = None
+    ) -> "Derivation":
         """… < expr."""
         return self._step("<", expr, because, gap, by)
 
-    def ge(self, expr, because: str, gap=None, by: Monotone | Induction | None = None) -> "Derivation":
+    def ge(
+        self, expr: Expr | int, because: str, gap: Expr | int | None = None, by: Certificate | None = None
+    ) -> "Derivation":
         """… ≥ expr."""
         return self._step("≥", expr, because, gap, by)
 
-    def gt(self, expr, because: str, gap=None, by: Monotone | Induction | None = None) -> "Derivation":
+    def gt(
+        self, expr: Expr | int, because: str, gap: Expr | int | None = None, by: Certificate | None = None
+    ) -> "Derivation":
         """… > expr."""
         return self._step(">", expr, because, gap, by)
 
@@ -228,7 +247,7 @@ class Derivation:
         kinds = {"=": Equality, "≤": LessThan, "<": StrictLessThan, "≥": GreaterThan, ">": StrictGreaterThan}
         return kinds[relation](first, last, evaluate=False)
 
-    def at(self, values: Mapping, *free: Symbol) -> "Lemma":
+    def at(self, values: Mapping[Symbol | IndexedBase, Expr | int], *free: Symbol) -> "Lemma":
         """The conclusion for given values of its symbols (bases take Lambdas), for all values of the indices `free`.
 
         These are, unless others are named, the indices with ranges; they keep their ranges.
@@ -252,7 +271,9 @@ class Derivation:
 
     # -- checking ------------------------------------------------------------------------------------------------
 
-    def _step(self, relation, expr, because, gap, by):
+    def _step(
+        self, relation: str, expr: Expr | int, because: str, gap: Expr | int | None, by: Certificate | None
+    ) -> "Derivation":
         if not self.steps:
             raise StepError(f"{self.name}: start() comes first")
         if {relation, *(s.relation for s in self.steps)} & {"≤", "<"} and {
@@ -278,14 +299,16 @@ class Derivation:
         self.evidence = None
         return self
 
-    def _refute(self, left, relation, right) -> str | None:
+    def _refute(self, left: Expr, relation: str, right: Expr) -> str | None:
         try:
             with bounded(SECONDS):
                 return refute(left, relation, right, self.facts)
         except StepError:
             return None
 
-    def _certificate(self, relation, left, right, gap, by) -> Expr | None:
+    def _certificate(
+        self, relation: str, left: Expr, right: Expr, gap: Expr | None, by: Certificate | None
+    ) -> Expr | None:
         """The expression that proves the step (None for an equality), or StepError."""
         larger_minus_smaller = left - right if relation in "≥>" else right - left
         holds = is_positive if relation in "<>" else is_nonnegative
@@ -313,7 +336,8 @@ class Derivation:
         self._demand_sign(gap, holds, "the gap")
         return gap
 
-    def _induct(self, claim, by, holds):
+    def _induct(self, claim: Expr, by: Induction, holds: Holds | None) -> Expr | None:
+        """The gain, once base and step are proved; None for an equality, which `holds` is None for."""
         _check_assumptions(by.n, by.base)
         if not (by.n.is_integer and (by.n - by.base).is_nonnegative):
             raise StepError(f"an induction from {by.base} does not reach every value that {by.n} may take")
@@ -331,7 +355,8 @@ class Derivation:
         self._demand_sign(stated, is_nonnegative, "the gain")
         return stated
 
-    def _monotone(self, gap, by, holds):
+    def _monotone(self, gap: Expr, by: Monotone, holds: Holds) -> Expr:
+        """The slope, once the gap's sign at the start and the slope's on the way are proved."""
         if not isinstance(by.x, Symbol) or by.x.is_integer or not is_nonnegative(by.x - by.at):
             raise StepError(f"{by.x} is not declared to be a real number that is at least {by.at}")
         if self._mentioned(by.x):
@@ -343,7 +368,7 @@ class Derivation:
         self._demand_sign(slope, is_nonnegative, "the slope")
         return slope
 
-    def _check_smooth(self, gap, x):
+    def _check_smooth(self, gap: Expr, x: Symbol) -> None:
         """Refuse a gap that is not seen to be continuous, and differentiable where its derivative is defined."""
         for part in gap.atoms(Application, Pow, Derivative, Subs, Integral, Product):
             if x in part.free_symbols and not (
@@ -353,17 +378,17 @@ class Derivation:
             ):
                 raise StepError(f"{_text(part)} is not seen to be a smooth function of {x}")
 
-    def _mentioned(self, symbol) -> bool:
+    def _mentioned(self, symbol: Symbol) -> bool:
         """Whether a hypothesis or a range depends on the symbol."""
         in_facts = any(symbol in f.statement.free_symbols - set(f.free) for f in self.facts)
         return in_facts or any(symbol in e.free_symbols for limits in self.ranges.values() for e in limits)
 
-    def _demand_zero(self, expr, message):
+    def _demand_zero(self, expr: Expr, message: str) -> None:
         rest = self._reduce(expr)
         if rest != 0:
             raise StepError(f"{message}: {_text(rest)} is left over")
 
-    def _demand_sign(self, expr, holds, what):
+    def _demand_sign(self, expr: Expr, holds: Holds, what: str) -> None:
         if not holds(expr, self._inequalities(), self.ranges):
             wanted = "> 0" if holds is is_positive else "≥ 0"
             raise StepError(f"{what} is not seen to be {wanted}: {_text(expr)}")
@@ -385,7 +410,7 @@ class Derivation:
                 rest = simpler(rest.xreplace(sums)).xreplace(names)
         return rest
 
-    def _check_constants(self, derivative):
+    def _check_constants(self, derivative: Derivative) -> None:
         """Refuse ∂y/∂x where a hypothesis such as y = x² makes a function of x of a name that SymPy holds constant."""
         for variable in derivative.variables:
             x = variable.base if isinstance(variable, Indexed) else variable
@@ -395,7 +420,7 @@ class Derivation:
                     if len(names) == 1 and names <= _leaves(derivative.expr) - {x} and x in _leaves(other):
                         raise StepError(f"{_text(derivative)} holds {names.pop()} constant; write out what it is")
 
-    def _unfold(self, expr):
+    def _unfold(self, expr: Expr) -> Expr:
         """Apply the definitions among the facts until none applies."""
         for _ in range(10):
             before = expr
@@ -406,10 +431,10 @@ class Derivation:
                 return expr
         raise StepError("the definitions among the facts do not come to an end")
 
-    def _sum_rules(self):
+    def _sum_rules(self) -> list[SumRule]:
         return [rule for f in self.facts if isinstance(f.statement, Equality) and (rule := sum_rule(f))]
 
-    def _inequalities(self):
+    def _inequalities(self) -> list[Fact]:
         return [f for f in self.facts if not isinstance(f.statement, Equality | Unequality)]
 
     def _follows(self, fact: Fact) -> bool:
@@ -423,7 +448,7 @@ class Derivation:
             return statement.rhs == 0 and self._is_nonzero(statement.lhs)
         return states(statement, sign(statement.lhs - statement.rhs, self._inequalities()))
 
-    def _admit(self, expr) -> Expr:
+    def _admit(self, expr: Expr | int) -> Expr:
         """Refuse what cannot be reasoned about: floating-point numbers, undefined terms, unsafe denominators."""
         expr = sympify(expr)
         if expr.has(Float, S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity, Piecewise):
@@ -441,7 +466,7 @@ class Derivation:
                 raise StepError(f"{self.name}: the denominator {_text(power.base)} may be zero; declare it")
         return expr
 
-    def _is_nonzero(self, expr) -> bool:
+    def _is_nonzero(self, expr: Expr) -> bool:
         stated = (f for f in self.facts if isinstance(f.statement, Unequality) and f.statement.rhs == 0)
         return (
             bool(expr.is_nonzero)
@@ -449,7 +474,7 @@ class Derivation:
             or sign(expr, self._inequalities(), self.ranges) in ("> 0", "< 0")
         )
 
-    def _check_symbols(self):
+    def _check_symbols(self) -> None:
         by_name: dict[str, Symbol] = {}
         for symbol in set().union(*(_symbols(e) for e in self._expressions())):
             if by_name.setdefault(symbol.name, symbol) != symbol:
@@ -464,7 +489,7 @@ class Derivation:
             *(e for limits in self.ranges.values() for e in limits),
         ]
 
-    def _check_scope(self):
+    def _check_scope(self) -> None:
         sizes = {s.name for step in self.steps for s in _symbols(step.expr)}
         if self.scope.startswith("all "):
             for size in self.scope.removeprefix("all ").split(",")[0].split(" and "):
@@ -499,7 +524,7 @@ class Derivation:
             )
         return shown
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [f"{self.name}   [{self.scope}]" + ("" if self.evidence else "   unfinished")]
         lines += [f"  given  {text}" for text, _ in self.hypotheses()]
         lines += [f"    {_text(s.expr)}" for s in self.steps[:1]]
@@ -509,7 +534,7 @@ class Derivation:
                 lines.append(f"        certificate: {_text(step.certificate)}")
         return "\n".join(lines)
 
-    def _repr_markdown_(self):
+    def _repr_markdown_(self) -> str:
         rows = [rf"& {_tex(s.expr)}" for s in self.steps[:1]]
         rows += [
             rf"&{RELATIONS[s.relation]} {_tex(s.expr)} && \checkmark\,({k})" for k, s in enumerate(self.steps[1:], 1)
@@ -537,7 +562,16 @@ class Lemma:
     in_range: Mapping[Expr, Range]
 
 
-def identity(name: str, left, right, because: str, *, scope: str, given=(), ranges=None) -> Derivation:
+def identity(
+    name: str,
+    left: Expr | int,
+    right: Expr | int,
+    because: str,
+    *,
+    scope: str,
+    given: Iterable[Boolean | Fact | Derivation | Lemma] = (),
+    ranges: Mapping[Symbol, tuple[Any, Any]] | None = None,
+) -> Derivation:
     """A derivation of one equality: the numbered identities of a written proof."""
     return Derivation(name, scope=scope, given=given, ranges=ranges or {}).start(left).eq(right, because).qed()
 
@@ -553,13 +587,13 @@ class WrittenProof:
         self.checked = f"proved in text, {len(identities)} of {len(identities)} identities checked"
         self.evidence = ledger.executed("proved in text", f"{self.checked}: {self.name.replace('-', ' ')}")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "\n".join(
             [f"{self.name}: {self.checked}"]
             + [f"  ({k}) {_text(d.conclusion)}" for k, d in enumerate(self.identities, 1)]
         )
 
-    def _repr_markdown_(self):
+    def _repr_markdown_(self) -> str:
         return "\n".join(
             [f"**{self.name.replace('-', ' ').capitalize()}**: {self.checked}.", ""]
             + [rf"{k}. $\displaystyle {_tex(d.conclusion)}$" for k, d in enumerate(self.identities, 1)]
@@ -573,17 +607,17 @@ class _OutOfTime(BaseException):
     """Not an Exception: SymPy catches those broadly."""
 
 
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise _OutOfTime
+
+
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
     """Run a block for at most `seconds` (in the main thread); running out of time is a StepError."""
-
-    def stop(*_):
-        raise _OutOfTime
-
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGALRM, stop)
+    previous = signal.signal(signal.SIGALRM, _stop)
     signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # repeated, should a handler in SymPy swallow the first
     try:
         yield
@@ -611,19 +645,19 @@ def _peel(expr: Expr, n: Symbol) -> Expr:
     return split(rename_bound(expr).xreplace({n: n + 1}))
 
 
-def _rewrite(expr: Expr, fact: Fact, ranges: Mapping) -> Expr:
+def _rewrite(expr: Expr, fact: Fact, ranges: Mapping[Symbol, Range]) -> Expr:
     """Replace every instance of the left side of a definition by its right side."""
     left, right = fact.statement.lhs, fact.statement.rhs
-    ranges = ranges | bound_ranges(expr)
+    ranges = {**ranges, **bound_ranges(expr)}
     return expr.replace(
         lambda e: match(left, fact, e, ranges) is not None,
         lambda e: rename_bound(right).xreplace(match(left, fact, e, ranges)),
     )
 
 
-def _substitute(expr: Expr, values: Mapping) -> Expr:
+def _substitute(expr: Expr, values: Mapping[Symbol | IndexedBase, Expr | int]) -> Expr:
     """Replace symbols by expressions, and bases by Lambdas of their indices, at once and without capturing indices."""
-    bases = {b: v for b, v in values.items() if isinstance(b, IndexedBase)}
+    bases = {b: sympify(v) for b, v in values.items() if isinstance(b, IndexedBase)}
     symbols = {s: sympify(v) for s, v in values.items() if not isinstance(s, IndexedBase)}
     places = {s: Dummy() for s in symbols}  # what is put in is not searched for the bases
 
@@ -641,7 +675,7 @@ def _substitute(expr: Expr, values: Mapping) -> Expr:
     return fill(rename_bound(expr).xreplace(places)).xreplace({place: symbols[s] for s, place in places.items()})
 
 
-def _instance(fact: Fact, values: Mapping, free: tuple[Symbol, ...]) -> Fact:
+def _instance(fact: Fact, values: Mapping[Symbol | IndexedBase, Expr | int], free: tuple[Symbol, ...]) -> Fact:
     """A lemma's hypothesis for given values of its symbols; its own indices get fresh names first."""
     names = {i: Dummy(i.name, **i._assumptions_orig) for i in fact.free}
     statement = fact.statement
@@ -649,7 +683,7 @@ def _instance(fact: Fact, values: Mapping, free: tuple[Symbol, ...]) -> Fact:
     return Fact(fact.statement.func(*sides, evaluate=False), (*names.values(), *free))
 
 
-def _check_assumptions(symbol, value) -> None:
+def _check_assumptions(symbol: Symbol | IndexedBase, value: Expr | int) -> None:
     """A value must have every property that the symbol was declared with."""
     declared = symbol if isinstance(symbol, Symbol) else symbol.label
     if isinstance(value, Lambda):
@@ -666,7 +700,7 @@ def _symbols(expr: Expr) -> set[Symbol]:
     return {s for s in expr.atoms(Symbol) if not isinstance(s, Dummy)}
 
 
-def _declared(expr: Expr) -> set:
+def _declared(expr: Expr) -> set[Symbol | IndexedBase | FunctionClass]:
     """Symbols and bases whose assumptions matter: bound indices and the labels of bases apart."""
     bases = {e.base for e in expr.atoms(Indexed)}
     functions = {e.func for e in expr.atoms(AppliedUndef)}
@@ -675,11 +709,12 @@ def _declared(expr: Expr) -> set:
     return {s for s in _symbols(expr) if s not in hidden} | bases | functions
 
 
-def _leaves(expr: Expr) -> set:
+def _leaves(expr: Expr) -> set[Symbol | IndexedBase | FunctionClass]:
     return {s for s in _declared(expr) if not (isinstance(s, Symbol) and s.is_integer)}
 
 
-def _declaration(symbol) -> list[str]:
+def _declaration(symbol: Symbol | IndexedBase | FunctionClass) -> list[str]:
+    """What a symbol was declared to be, in words."""
     if isinstance(symbol, FunctionClass):
         assumptions = symbol._kwargs
     else:
@@ -703,25 +738,22 @@ def _fewest(properties: Mapping[str, bool]) -> dict[str, bool]:
     return chosen
 
 
-def _text(expr) -> str:
+def _text(expr: Basic | FunctionClass) -> str:
     if isinstance(expr, Relational):
         return f"{_text(expr.lhs)} {_SYMBOLS[expr.rel_op]} {_text(expr.rhs)}"
     return str(_plain(expr))
 
 
-def _tex(expr) -> str:
+def _tex(expr: Basic | FunctionClass) -> str:
     if isinstance(expr, Relational):
         return f"{_tex(expr.lhs)} {_COMMANDS[expr.rel_op]} {_tex(expr.rhs)}"
     return latex(_plain(expr)).replace("_{max}", r"_{\max}")
 
 
-def _plain(expr):
+def _plain(expr: Basic | FunctionClass) -> Basic | FunctionClass:
     """For display: fresh indices under the names that they were made from; with primes where that would confuse two."""
-    if isinstance(expr, type):  # an undefined function, as a name
+    if isinstance(expr, FunctionClass):  # an undefined function, as a name
         return expr
-    if isinstance(expr, FunctionClass):
-        return expr
-    expr = sympify(expr)
     free = {d: Symbol(d.name) for d in expr.free_symbols if isinstance(d, Dummy)}
     expr = expr.xreplace(free)
     plain = expr.xreplace({d: Symbol(d.name) for d in expr.atoms(Dummy)})

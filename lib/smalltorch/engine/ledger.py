@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from smalltorch.data import path
 from smalltorch.engine.schema import (
@@ -32,7 +33,7 @@ _executed: list[Evidence] = []
 _cells = 0
 
 
-def _count(*_) -> None:
+def _count(*_: object) -> None:
     global _cells
     _cells += 1
 
@@ -67,6 +68,14 @@ def none_possible(reason: str) -> Evidence:
     return Evidence("none", reason, _cells)
 
 
+def _evidence(check: object) -> Evidence:
+    """What a check leaves: itself, or its `evidence`."""
+    found = check if isinstance(check, Evidence) else getattr(check, "evidence", None)
+    if not isinstance(found, Evidence):
+        raise ValueError("by: expected checks; a derivation is evidence only after qed()")
+    return found
+
+
 def _cell(text: str) -> str:
     """Markdown that stays within one cell of a table; in formulas, ‖ and | survive it."""
     return text.replace("\n", " ").replace(r"\|", r"\Vert ").replace("|", r"\|")
@@ -80,7 +89,7 @@ class Chapter:
     checks: int
     settled: dict[str, Record] = field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.checks < 1:
             raise ValueError(f"checks must be at least 1, got {self.checks}")
         _executed.clear()
@@ -90,7 +99,7 @@ class Chapter:
         if not self.assigned:
             raise ValueError(f"name: no claim is assigned to a chapter called {self.name!r} in book/claims.csv")
 
-    def settle(self, *ids: str, verdict: str, holds: str, by: Iterable, assuming: str = "") -> None:
+    def settle(self, *ids: str, verdict: str, holds: str, by: Iterable[object], assuming: str = "") -> None:
         """Record a verdict on one or several claims.
 
         Args:
@@ -109,9 +118,7 @@ class Chapter:
             raise ValueError(f"verdict must be 'true', 'true if …', 'imprecise', 'false' or 'open', got {verdict!r}")
         if not ids or not holds.strip():
             raise ValueError("ids and holds must say which claims are settled, and what holds; got nothing")
-        evidence = tuple(e if isinstance(e, Evidence) else getattr(e, "evidence", None) for e in by)
-        if None in evidence:
-            raise ValueError("by: expected checks; a derivation is evidence only after qed()")
+        evidence = tuple(map(_evidence, by))
         for e in evidence:
             if e.kind not in NOT_CHECKS and not any(e is done for done in _executed):
                 raise ValueError(f"by: no check of this chapter gave the evidence {e.text!r}")
@@ -150,7 +157,7 @@ class ClaimTable:
     closing: Closing
     settled: list[tuple[Claim, Record]]
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         table = ["| it is often said that … | verdict | what holds, and what shows it |", "|---|---|---|"]
         for claim, record in self.settled:
             said = f'<span id="{anchor(claim.id)}"></span>{claim.claim} ({claim.id})'

@@ -1,6 +1,6 @@
 """Refutation: small exact values that break a step. They explain a failure; that none are found proves nothing."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from random import Random
 
@@ -10,7 +10,7 @@ from sympy.core.relational import Relational
 
 from smalltorch.engine.sums import Fact, SumRule, index_expressions, instances, sum_rule
 
-TRUE = {
+TRUE: dict[str, Callable[[Expr, Expr], bool]] = {
     "=": lambda a, b: a == b,
     "≤": lambda a, b: a <= b,
     "<": lambda a, b: a < b,
@@ -48,11 +48,11 @@ def refute(left: Expr, relation: str, right: Expr, facts: Iterable[Fact], trials
     return None
 
 
-def _sample(left, relation, right, facts, values, random) -> dict | None:
-    def expanded(e):
-        return e.xreplace(values).doit()
-
-    sides = expanded(left), expanded(right)
+def _sample(
+    left: Expr, relation: str, right: Expr, facts: list[Fact], values: dict[Symbol, Expr], random: Random
+) -> dict[Expr | str, Expr] | None:
+    """One draw: everything that breaks the relation at the sizes given, or None if this draw does not."""
+    sides = [side.xreplace(values).doit() for side in (left, right)]
     leaves = sorted({a for e in sides for a in e.atoms(Indexed, AppliedUndef)} | _free_symbols(sides), key=str)
     point = {leaf: _draw(leaf, random) for leaf in leaves}
     for fact in facts:
@@ -67,12 +67,12 @@ def _sample(left, relation, right, facts, values, random) -> dict | None:
     return None if TRUE[relation](a, b) else {**values, **point, "left": a, "right": b}
 
 
-def _free_symbols(sides) -> set[Symbol]:
+def _free_symbols(sides: Iterable[Expr]) -> set[Symbol]:
     labels = {entry.base.label for e in sides for entry in e.atoms(Indexed)}
     return {s for e in sides for s in e.free_symbols if isinstance(s, Symbol) and s not in labels}
 
 
-def _draw(leaf, random) -> Rational:
+def _draw(leaf: Expr, random: Random) -> Rational:
     magnitude = Rational(Fraction(random.randint(0, 6), random.randint(1, 4)))
     if leaf.is_integer:
         magnitude = Rational(random.randint(0, 4))
@@ -83,7 +83,7 @@ def _draw(leaf, random) -> Rational:
     return magnitude if leaf.is_nonnegative else magnitude * random.choice((-1, 1))
 
 
-def _scale(rule: SumRule, point: dict, values: dict) -> None:
+def _scale(rule: SumRule, point: dict[Expr, Expr], values: dict[Symbol, Expr]) -> None:
     """Make Σ_w term = value hold, by scaling the entries that enter it."""
     lo, hi = (int(e.xreplace(values)) for e in rule.range)
     positions = sorted({e for leaf in point for e in index_expressions(leaf)}, key=str)
@@ -95,7 +95,7 @@ def _scale(rule: SumRule, point: dict, values: dict) -> None:
             point.update({e: point[e] * value / total for e in entries})
 
 
-def _holds(fact: Fact, values: dict, point: dict) -> bool:
+def _holds(fact: Fact, values: dict[Symbol, Expr], point: dict[Expr, Expr]) -> bool:
     """Whether a hypothesis holds at a point, wherever its entries occur there; False where that cannot be decided."""
     positions = sorted({e for leaf in point for e in index_expressions(leaf)}, key=str) if fact.free else []
     for choice in instances(fact.free, positions):

@@ -6,8 +6,10 @@ standard library only.
 
 import csv
 import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 RECORD_MIME = "application/vnd.smalltorch.record+json"
 CHAPTER_MIME = "application/vnd.smalltorch.chapter+json"
@@ -89,18 +91,18 @@ class Closing:
     cell: int = 0
 
 
-def bundle(records: list[Record], closing: Closing) -> dict[str, dict]:
+def bundle(records: list[Record], closing: Closing) -> dict[str, dict[str, Any]]:
     """Both as outputs of a notebook, by MIME type."""
     return {RECORD_MIME: {"records": [asdict(record) for record in records]}, CHAPTER_MIME: asdict(closing)}
 
 
-def read_records(data: dict) -> list[Record]:
+def read_records(data: Mapping[str, Any]) -> list[Record]:
     """The records in an output of a notebook, by MIME type; none where it holds none."""
     entries = data.get(RECORD_MIME, {}).get("records", ())
     return [Record(**{**entry, "evidence": tuple(Evidence(**item) for item in entry["evidence"])}) for entry in entries]
 
 
-def read_closing(data: dict) -> Closing | None:
+def read_closing(data: Mapping[str, Any]) -> Closing | None:
     """The closing of a chapter in an output of a notebook, or None."""
     entry = data.get(CHAPTER_MIME)
     return entry and Closing(**{**entry, "claims": tuple(entry["claims"])})

@@ -20,7 +20,7 @@ def number(x: float, digits: int = 3) -> str:
 class Table:
     """Rows under a header: a text table in a terminal, a Markdown table in a notebook."""
 
-    def __init__(self, header: Sequence[str], rows: Iterable[Sequence]):
+    def __init__(self, header: Sequence[str], rows: Iterable[Sequence[str | float]]):
         self.header = list(header)
         self.rows = [
             [cell if isinstance(cell, str) else str(cell) if isinstance(cell, int) else number(cell) for cell in row]
@@ -30,13 +30,13 @@ class Table:
             if len(row) != len(self.header):
                 raise ValueError(f"rows: expected {len(self.header)} cells, got {len(row)}: {row}")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         columns = list(zip(self.header, *self.rows, strict=True))
         widths = [max(map(len, column)) for column in columns]
         return "\n".join(
             "  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in [self.header, *self.rows]
         )
 
-    def _repr_markdown_(self):
+    def _repr_markdown_(self) -> str:
         lines = [self.header, ["---:"] * len(self.header), *self.rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 from sympy import (
     Add,
+    Basic,
     Dummy,
     Expr,
     Indexed,
@@ -44,9 +45,12 @@ from sympy import (
 )
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
-from sympy.core.relational import Equality, Relational
+from sympy.core.relational import Equality
+from sympy.logic.boolalg import Boolean
 
 Range = tuple[Expr, Expr]
+Ranges = dict[Symbol, Range]
+Limit = tuple[Symbol, Expr, Expr]  # as SymPy writes a range in a sum
 
 # Names of canonical indices. They are Dummies, so that no symbol of a user can be equal to one of them, and made once,
 # so that two normal forms can be compared. `_PRINTED` replaces them where two renamings are ordered by their text.
@@ -72,13 +76,13 @@ class Fact:
     `within`: the ranges that some of these indices must lie in; `name`: the derivation that proved the statement.
     """
 
-    statement: Relational
+    statement: Boolean  # a relation, unless SymPy decides it when it is written down
     free: tuple[Symbol, ...] = ()
     name: str = ""
     within: Mapping[Symbol, Range] = field(default_factory=dict)
 
 
-def is_plain_index(index) -> bool:
+def is_plain_index(index: Basic) -> bool:
     """Whether nothing but integer is assumed of an index: whatever else holds must come from its range."""
     return isinstance(index, Symbol) and index._assumptions_orig in ({}, {"integer": True})
 
@@ -163,7 +167,7 @@ def instances(
 
 
 def match(
-    pattern: Expr, fact: Fact | SumRule, expr: Expr, ranges: Mapping[Expr, Range] | None = None
+    pattern: Expr, fact: Fact | SumRule, expr: Basic, ranges: Mapping[Expr, Range] | None = None
 ) -> dict[Symbol, Expr] | None:
     """The values of a fact's free indices for which `pattern` is `expr`, up to the names of bound indices."""
     if pattern.func != expr.func:
@@ -178,24 +182,25 @@ def match(
 
 def rename_bound(expr: Expr) -> Expr:
     """The same expression with fresh bound indices, so that whatever is substituted into it cannot be captured."""
-
-    def renamed(e: Sum | Product) -> Expr:
-        names, limits = {}, []
-        for index, lo, hi in reversed(e.limits):  # outermost first: an inner bound may depend on an outer index
-            lo, hi = lo.xreplace(names), hi.xreplace(names)
-            names[index] = Dummy(index.name, integer=True)
-            limits.insert(0, (names[index], lo, hi))
-        return e.func(e.function.xreplace(names), *limits)
-
-    return expr.replace(lambda e: isinstance(e, Sum | Product), renamed)
+    return expr.replace(lambda e: isinstance(e, Sum | Product), _with_fresh_indices)
 
 
-def bound_ranges(expr: Expr) -> dict[Symbol, Range]:
+def _with_fresh_indices(expr: Sum | Product) -> Expr:
+    names: dict[Symbol, Symbol] = {}
+    limits: list[Limit] = []
+    for index, lo, hi in reversed(expr.limits):  # outermost first: an inner bound may depend on an outer index
+        lo, hi = lo.xreplace(names), hi.xreplace(names)
+        names[index] = Dummy(index.name, integer=True)
+        limits.insert(0, (names[index], lo, hi))
+    return expr.func(expr.function.xreplace(names), *limits)
+
+
+def bound_ranges(expr: Expr) -> Ranges:
     """The ranges of the bound indices of an expression that `rename_bound` has renamed."""
     return {index: (lo, hi) for e in expr.atoms(Sum, Product) for index, lo, hi in e.limits}
 
 
-def _flatten(expr: Expr) -> list[tuple[Expr, dict[Symbol, Range]]]:
+def _flatten(expr: Expr) -> list[tuple[Expr, Ranges]]:
     """Terms without a Sum outside of atoms, each with its bound indices (fresh Dummies) and their ranges."""
     if isinstance(expr, Sum):
         summand, bound = expr.function, {}
@@ -232,18 +237,20 @@ def is_range(lo: Expr, hi: Expr) -> bool:
 def _expand_numerators(expr: Expr) -> Expr:
     """Expand products, keeping everything else whole: `expand` would merge denominators."""
     hidden: dict[Expr, Dummy] = {}
-
-    def hide(e: Expr) -> Expr:
-        if isinstance(e, Add | Mul) or (isinstance(e, Pow) and e.exp.is_Integer and e.exp > 0):
-            return e.func(*[hide(a) for a in e.args])
-        if isinstance(e, Number | Symbol | Indexed):
-            return e
-        return hidden.setdefault(e, Dummy(commutative=bool(e.is_commutative)))
-
-    return expand(hide(expr)).xreplace({dummy: e for e, dummy in hidden.items()})
+    expanded = expand(_hide_atoms(expr, hidden))
+    return expanded.xreplace({dummy: e for e, dummy in hidden.items()})
 
 
-def _sum_out_delta(factors, bound, free_ranges):
+def _hide_atoms(expr: Expr, hidden: dict[Expr, Dummy]) -> Expr:
+    """A polynomial in which everything else has a name; `hidden` takes the names."""
+    if isinstance(expr, Add | Mul) or (isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp > 0):
+        return expr.func(*[_hide_atoms(a, hidden) for a in expr.args])
+    if isinstance(expr, Number | Symbol | Indexed):
+        return expr
+    return hidden.setdefault(expr, Dummy(commutative=bool(expr.is_commutative)))
+
+
+def _sum_out_delta(factors: list[Expr], bound: Ranges, free_ranges: Ranges) -> tuple[Expr, Ranges] | None:
     """Σ_p δ(p, q) f(p) = f(q), where p is bound and q lies in p's range."""
     for k, factor in enumerate(factors):
         if isinstance(factor, KroneckerDelta) and len(factor.args) == 2:  # a third argument is a range of its own
@@ -254,7 +261,9 @@ def _sum_out_delta(factors, bound, free_ranges):
     return None
 
 
-def _sum_out_index(factors, bound, rules, free_ranges):
+def _sum_out_index(
+    factors: list[Expr], bound: Ranges, rules: tuple[SumRule, ...], free_ranges: Ranges
+) -> tuple[Expr, Ranges] | None:
     """Sum out an index that occurs in no factor (a count), or in one factor that a rule sums."""
     for index in bound:
         users = [f for f in factors if index in f.free_symbols]
@@ -269,7 +278,10 @@ def _sum_out_index(factors, bound, rules, free_ranges):
     return None
 
 
-def _apply_rules(factor, index, bound, rules, free_ranges):
+def _apply_rules(
+    factor: Expr, index: Symbol, bound: Ranges, rules: tuple[SumRule, ...], free_ranges: Ranges
+) -> Expr | None:
+    """The sum of a factor over its index, by the first rule that knows it."""
     for rule in rules:
         values = match(rename_bound(rule.term).xreplace({rule.index: index}), rule, factor, free_ranges | bound)
         if values is not None and not any(index in v.free_symbols for v in values.values()):
@@ -278,7 +290,7 @@ def _apply_rules(factor, index, bound, rules, free_ranges):
     return None
 
 
-def _canonical_monomial(factors, bound):
+def _canonical_monomial(factors: list[Expr], bound: Ranges) -> Expr:
     """The product of canonical sums, one for each group of factors that share bound indices.
 
     All factors that do not commute count as one, their product in the order given.
@@ -299,17 +311,20 @@ def _canonical_monomial(factors, bound):
     return result
 
 
-def _least_renaming(summand, bound):
-    def renamed(order):
-        names = dict(zip(order, _CANONICAL, strict=False))
-        limits = [(names[i], *bound[i]) for i in order]
-        return summand.xreplace(names), limits
-
-    def text(candidate):
-        return str(candidate[0].xreplace(_PRINTED)), str(candidate[1])
-
+def _least_renaming(summand: Expr, bound: Ranges) -> Expr:
+    """The sum under those canonical names of its indices that come first in text."""
     if len(bound) > len(_CANONICAL):
         raise ValueError(f"at most {len(_CANONICAL)} indices may be tied together, got {len(bound)}")
     indices = sorted(bound, key=lambda i: i.name)  # any order will do: the least over all permutations is taken
-    summand, limits = min((renamed(order) for order in permutations(indices)), key=text)
+    summand, limits = min((_renaming(summand, bound, order) for order in permutations(indices)), key=_printed)
     return Sum(summand, *limits)
+
+
+def _renaming(summand: Expr, bound: Ranges, order: tuple[Symbol, ...]) -> tuple[Expr, list[Limit]]:
+    names = dict(zip(order, _CANONICAL, strict=False))
+    return summand.xreplace(names), [(names[i], *bound[i]) for i in order]
+
+
+def _printed(renaming: tuple[Expr, list[Limit]]) -> tuple[str, str]:
+    summand, limits = renaming
+    return str(summand.xreplace(_PRINTED)), str(limits)

@@ -9,7 +9,7 @@ All in float64. What comes back says how tight the statement is and which input 
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from smalltorch.engine import ledger
 from smalltorch.engine.sample import DISTRIBUTIONS, generator
+from smalltorch.engine.schema import Evidence
 from smalltorch.engine.show import number
 
 Side = Callable[[Any], Tensor]
@@ -52,9 +53,9 @@ class Check:
     text: str
     value: float
     at: Any
-    evidence: ledger.Evidence
+    evidence: Evidence
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"{self.name}: {self.text}".replace(": \n", ":\n")
 
 
@@ -68,7 +69,7 @@ class _Worst:
     seen: int = 0
     climbed: bool = False  # whether the gradient attack had a slope to climb
 
-    def update(self, inputs, lhs: Tensor, rhs: Tensor, where: str, limit: float) -> None:
+    def update(self, inputs: Any, lhs: Tensor, rhs: Tensor, where: str, limit: float) -> None:
         """Keep the largest lhs/rhs. A tie goes to what was found first, so that rounding does not decide, unless only
         the later one exceeds the limit."""
         self.seen += len(lhs)
@@ -255,10 +256,20 @@ def computed(name: str, rows: Iterable[tuple[str, float, float]], tolerance: flo
 # -- the search --------------------------------------------------------------------------------------------------------
 
 
-def _search(name, lhs, rhs, domain, shapes, extremes, hypothesis, limit) -> _Worst:
+def _search(
+    name: str,
+    lhs: Side,
+    rhs: Side,
+    domain: Callable[[Tensor], Any],
+    shapes: Iterable[Shape],
+    extremes: Callable[[Shape], Extremes] | None,
+    hypothesis: Callable[[Any], Tensor] | None,
+    limit: float,
+) -> _Worst:
+    """Random inputs, a climb from the best of them, and the extremes; for each shape."""
     worst = _Worst()
 
-    def look(inputs, count: int, where: str) -> Tensor:
+    def look(inputs: Any, count: int, where: str) -> Tensor:
         a, b = lhs(inputs), rhs(inputs)
         if a.shape != (count,) or b.shape != (count,):
             raise ValueError(
@@ -298,7 +309,7 @@ def _check_allowance(allowance: float) -> None:
         raise ValueError(f"allowance must lie between 0 and 0.01, got {allowance}: it is for rounding only")
 
 
-def _free_samples(name, shapes):
+def _free_samples(name: str, shapes: Iterable[Shape]) -> Iterator[tuple[Tensor, str]]:
     rng = generator(name)
     for shape in shapes:
         for kind, draw in DISTRIBUTIONS.items():
@@ -313,7 +324,7 @@ def _ratio(lhs: Tensor, rhs: Tensor) -> Tensor:
     return torch.where((lhs == 0) & (rhs == 0), torch.zeros_like(lhs), lhs / rhs)
 
 
-def _climb(free: Tensor, lhs: Side, rhs: Side, domain) -> tuple[Tensor, bool]:
+def _climb(free: Tensor, lhs: Side, rhs: Side, domain: Callable[[Tensor], Any]) -> tuple[Tensor, bool]:
     """Gradient ascent on log(lhs/rhs), all starts at once: each climb's best point, and whether there was a slope."""
     z = free.clone().requires_grad_(True)
     optimiser = torch.optim.Adam([z], lr=RATE, maximize=True)
@@ -330,15 +341,14 @@ def _climb(free: Tensor, lhs: Side, rhs: Side, domain) -> tuple[Tensor, bool]:
         best_z = torch.where(better.reshape(-1, *[1] * (z.ndim - 1)), z.detach(), best_z)
         if not value.requires_grad:  # neither side depends on the input
             break
-        optimiser.zero_grad()
-        value.sum().backward()
-        z.grad.nan_to_num_(0.0, 0.0, 0.0)  # at ties of singular values the derivative may not exist
+        (slope,) = torch.autograd.grad(value.sum(), z)
+        z.grad = slope.nan_to_num(0.0, 0.0, 0.0)  # at ties of singular values the derivative may not exist
         has_slope |= bool(z.grad.any())
         optimiser.step()
     return best_z, has_slope
 
 
-def _structured(name: str, family: Extremes, lhs: Side, rhs: Side):
+def _structured(name: str, family: Extremes, lhs: Side, rhs: Side) -> Any:
     """The worst extreme input: all of them where they are few, else a climb that changes one digit at a time."""
     length, choices = family.length, family.choices
     if choices**length <= 4096:
@@ -362,7 +372,7 @@ def _structured(name: str, family: Extremes, lhs: Side, rhs: Side):
         best, value = neighbours[scores.argmax()], scores.max()
 
 
-def _pick(inputs, k: int):
+def _pick(inputs: Any, k: int) -> Any:
     return tuple(x[k].detach() for x in inputs) if isinstance(inputs, tuple) else inputs[k].detach()
 
 

@@ -36,10 +36,10 @@ from torch import Tensor, nn
 
 from smalltorch.collapse import relative_residual
 from smalltorch.engine.sample import generator
-from smalltorch.experiments.table import store
+from smalltorch.experiments.table import Row, store
 from smalltorch.models import TinyLM
 from smalltorch.source import markov
-from smalltorch.train import Run, every, initial, next_token_loss, train
+from smalltorch.train import Report, Run, every, initial, next_token_loss, train
 
 SOURCE = markov("depth without skips", vocabulary=4, order=1)
 N, BATCH, WIDTH, HEADS, RATE = 16, 16, 16, 2, 3e-3
@@ -79,7 +79,7 @@ def start(variant: str) -> Callable[[nn.Module, np.random.Generator], Mapping[st
     return attending_to_itself if variant == "self" else initial
 
 
-def trained(layers: int, variant: str, *, seeds: int, steps: int, report=None) -> Run:
+def trained(layers: int, variant: str, *, seeds: int, steps: int, report: Report | None = None) -> Run:
     """The models of one depth and variant. Data depend on depth and seed only."""
     return train(
         model(layers, variant),
@@ -113,7 +113,7 @@ def residual_at_start(layers: int, variant: str, seed: int) -> float:
     return float(relative_residual(untrained.states(HELD_OUT)[:, LATE]).mean())
 
 
-def rows(layers: int, variant: str, *, seeds: int, steps: int, report=None) -> Iterator[tuple]:
+def rows(layers: int, variant: str, *, seeds: int, steps: int, report: Report | None = None) -> Iterator[Row]:
     """The table's lines for one case."""
     run = trained(layers, variant, seeds=seeds, steps=steps, report=report)
     for seed, above in enumerate(excess(run).tolist()):
@@ -128,7 +128,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
 
-    begun, lines, cases = time.process_time(), [], CASES
+    begun, cases = time.process_time(), CASES
+    lines: list[Row] = []
     if options.layers or options.steps:
         depths, steps = options.layers or DEPTHS, options.steps or 400
         cases = [(layers, variant, steps) for layers in depths for variant in VARIANTS]

@@ -28,21 +28,21 @@ from torch import Tensor
 
 from smalltorch.attention import MultiHead
 from smalltorch.engine.sample import generator
-from smalltorch.experiments.table import store
-from smalltorch.models import TinyLM, observe
+from smalltorch.experiments.table import Row, store
+from smalltorch.models import Place, TinyLM, observe
 from smalltorch.source import markov
 from smalltorch.spectral import spectral_norm
-from smalltorch.train import Run, every, next_token_loss, train
+from smalltorch.train import Report, Run, every, next_token_loss, train
 
 SOURCE = markov("placement", vocabulary=4, order=2)
 N, BATCH, WIDTH, HEADS = 32, 16, 16, 4
 HELD_OUT = SOURCE.sample(generator("placement, held out"), 64, N + 1)
-PLACES = ("pre", "post")
+PLACES: tuple[Place, ...] = ("pre", "post")
 COLUMNS = ("layers", "rate", "norm", "seed", "excess", "layer", "mean", "largest")
 RTOL = 1e-4  # of the enclosures; their lower ends are stored
 
 
-def trained(layers: int, place: str, rate: float, *, seeds: int, steps: int, report=None) -> Run:
+def trained(layers: int, place: Place, rate: float, *, seeds: int, steps: int, report: Report | None = None) -> Run:
     """The models of one depth, placement and rate. Weights and data depend on depth and seed only."""
     model = TinyLM(SOURCE.vocabulary, N, d=WIDTH, layers=layers, heads=HEADS, norm=place)
     name = f"placement, {layers} layers"
@@ -72,7 +72,9 @@ def norms(run: Run, seed: int) -> Float[Tensor, "layer sequence head"]:
     return torch.stack([spectral_norm(call.output[1], RTOL).lower for call in calls])
 
 
-def rows(layers: int, place: str, rate: float, *, seeds: int, steps: int, report=None) -> Iterator[tuple]:
+def rows(
+    layers: int, place: Place, rate: float, *, seeds: int, steps: int, report: Report | None = None
+) -> Iterator[Row]:
     """The table's lines for one depth, placement and rate; rate 0: as initialised."""
     run = trained(layers, place, rate, seeds=seeds, steps=steps if rate else 1, report=report)
     for seed, above in enumerate(excess(run).tolist()):
@@ -90,7 +92,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".csv"))
     options = parser.parse_args()
 
-    begun, lines = time.monotonic(), []
+    begun = time.monotonic()
+    lines: list[Row] = []
     cases = [(layers, rate, place) for layers in options.layers for rate in (0.0, *options.rates) for place in PLACES]
     for number, (layers, rate, place) in enumerate(cases, start=1):
         print(f"{number} of {len(cases)}: {layers} layers, {place}, rate {rate:g}", file=sys.stderr, flush=True)

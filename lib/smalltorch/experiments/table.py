@@ -11,8 +11,10 @@ import torch
 
 FOLDER = Path(__file__).parent
 
+Row = Sequence[object]  # one line of a table
 
-def store(out: Path, script: str, seeds: str, time: str, columns: Sequence[str], lines: Iterable[Sequence]) -> None:
+
+def store(out: Path, script: str, seeds: str, time: str, columns: Sequence[str], lines: Iterable[Row]) -> None:
     """Write the table of a long run, headed by how it was made: what `stored` reads."""
     head = [
         f"command: {shlex.join(['python', '-m', f'smalltorch.experiments.{Path(script).stem}', *sys.argv[1:]])}",
