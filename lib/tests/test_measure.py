@@ -53,7 +53,7 @@ def test_the_command_writes_table_figure_and_every_norm(folder, tmp_path, capsys
     printed = capsys.readouterr()
     assert "4 texts of 1 to 5 tokens" in printed.out and "3/3" in printed.err
 
-    rows = list(csv.DictReader((tmp_path / "out.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()))
     assert len(rows) == 2 * 2 * 4
     last = [float(row["lower"]) for row in rows if row["layer"] == "2"]
     shown = [float(number) for number in printed.out.splitlines()[-2].split()]
