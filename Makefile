@@ -27,7 +27,7 @@ NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanit
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
 .PHONY: help book html takeaway serve execute toc new-chapter diff-setup hook-setup clean test test-deep test-web \
-        lint lock style form prose order test-lib test-tools notebooks pages sabotage elsewhere bare lowest sabotage-rest
+        lint lock style form prose order test-lib test-tools notebooks pages links sabotage elsewhere bare lowest sabotage-rest
 
 help:
 	@echo "make book                 build the book and say where it is"
@@ -44,6 +44,7 @@ help:
 	@echo "make hook-setup           let git run make lint before every commit"
 	@echo "make lock                 pin again what requirements.in names (CONTRIBUTING.md)"
 	@echo "make lint                 style and types of the code, form of the notebooks, one sentence a line"
+	@echo "make links                ask whether the pages that the book links to are still there"
 	@echo "make clean                remove what was built (not .venv)"
 
 $(READY): requirements.txt requirements.lock lib/pyproject.toml lib/weights.txt
@@ -146,6 +147,10 @@ test-tools: $(READY)
 
 notebooks: $(READY)
 	@$(NBVAL)
+
+# Links to other hosts, by Sphinx; only here does anything ask them, and never in `make test`.
+links: $(READY)
+	@$(VENV)/bin/jupyter-book build . -q --builder linkcheck || { grep -h '\[broken\]' _build/linkcheck/output.txt; exit 1; }
 
 pages: html
 	@$(PY) book/_tools/pages.py $(HTML)
