@@ -150,7 +150,7 @@ notebooks: $(READY)
 
 # Links to other hosts, by Sphinx; only here does anything ask them, and never in `make test`.
 links: $(READY)
-	@$(VENV)/bin/jupyter-book build . -q --builder linkcheck || { grep -h '\[broken\]' _build/linkcheck/output.txt; exit 1; }
+	@$(PY) book/_tools/build.py _build/links/html linkcheck
 
 pages: html
 	@$(PY) book/_tools/pages.py $(HTML)

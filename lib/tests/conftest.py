@@ -1,5 +1,7 @@
 """One thread, fixed seeds, and the annotations of the whole library enforced while the tests run."""
 
+from types import SimpleNamespace
+
 import jaxtyping
 import pytest
 import torch
@@ -34,3 +36,11 @@ def unenforced():
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def float64_llama(monkeypatch):
+    """Transformers' LLaMA computes norms and angles in float32 whatever its weights are; here, in float64."""
+    modeling_llama = pytest.importorskip("transformers.models.llama.modeling_llama")
+    names = {**vars(torch), "float32": torch.float64, "float": torch.float64}
+    monkeypatch.setattr(modeling_llama, "torch", SimpleNamespace(**names))

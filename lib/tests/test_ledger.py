@@ -1,8 +1,6 @@
 """The record: what a verdict needs, what is counted, and what travels in the notebook."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -10,7 +8,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from smalltorch import data
 from smalltorch.engine import ledger
 from smalltorch.engine.ledger import Chapter, cited, executed, none_possible
-from smalltorch.engine.schema import CHAPTER_MIME, RECORD_MIME, Evidence, anchor, read_closing, read_records
+from smalltorch.engine.schema import CHAPTER_MIME, RECORD_MIME, Evidence, read_closing, read_records
 
 CLAIMS = """\
 id,source,place,claim,chapter
@@ -195,10 +193,6 @@ def test_unknown_chapters_and_missing_books(tmp_path):
         chapter()
 
 
-def test_anchor():
-    assert anchor("S0-2.1-eq1") == "claim-s0-2-1-eq1" and anchor("C73 (b)") == "claim-c73-b"
-
-
 def test_names_of_checks_are_not_read_as_markup():
     assert executed("verified", "verified, a*b < $c$: tightness 1").text == r"verified, a\*b \< \$c\$: tightness 1"
 
@@ -238,8 +232,3 @@ def test_evidence_knows_its_cell():
         shell.events.unregister("pre_run_cell", ledger._count)
         InteractiveShell.clear_instance()
     assert found == [0, 2, 3, 3, 1]
-
-
-def test_the_schema_needs_the_standard_library_only():
-    blocked = "import sys; sys.modules['torch'] = sys.modules['numpy'] = sys.modules['sympy'] = None; "
-    subprocess.run([sys.executable, "-c", blocked + "import smalltorch.engine.schema"], check=True)

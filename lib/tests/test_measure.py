@@ -88,7 +88,7 @@ def test_texts_are_checked(folder):
         measure.norms_by_layer(model, tokenizer, ["one " * 7])
 
 
-def test_errors_name_the_argument(folder, tmp_path, capsys, monkeypatch):
+def test_errors_name_the_argument(folder, tmp_path, capsys):
     texts = tmp_path / "texts.txt"
     texts.write_text("one two", encoding="utf-8")
     (blank := tmp_path / "blank.txt").write_text("\n \n", encoding="utf-8")
@@ -103,13 +103,6 @@ def test_errors_name_the_argument(folder, tmp_path, capsys, monkeypatch):
         with pytest.raises(SystemExit):
             measure.main(arguments)
         assert message in capsys.readouterr().err
-
-    def out_of_reach(name, **options):
-        raise OSError("We couldn't connect to the hub.\nAnd more lines.")
-
-    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", out_of_reach)
-    with pytest.raises(ValueError, match=r'reached from here; got "gpt2": We couldn.t connect to the hub\.$'):
-        weights.load("gpt2")
 
 
 def test_installed_model():

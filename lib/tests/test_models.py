@@ -1,46 +1,40 @@
-"""The machines against torch.nn and transformers on the same weights, and generation with and without a cache."""
+"""The models: as torch.nn and transformers have them on the same weights; what depends on what; what happens inside."""
 
 import math
 import re
 
 import pytest
 import torch
-from test_weights import TOKENS, float64_llama, tiny_bert, tiny_llama  # noqa: F401  (a fixture)
+from tiny import TOKENS, drawn, machines, shaken, tiny_bert, tiny_gpt, tiny_llama, tiny_transformer
 
 from smalltorch.attention import MultiHead, causal_mask
 from smalltorch.block import CrossPostLN, PostLN, PreLN
 from smalltorch.engine.sample import generator
-from smalltorch.generate import generate
-from smalltorch.models import GPT, Decoder, EncoderDecoder, initialise_gpt2, observe, sinusoids
+from smalltorch.models import (
+    GPT,
+    AblationLayer,
+    Decoder,
+    Encoder,
+    EncoderDecoder,
+    TinyLM,
+    attention_matrices,
+    initialise_gpt2,
+    observe,
+    queries_and_keys,
+    sinusoids,
+)
+from smalltorch.norm import LayerNorm, RMSNorm
 from smalltorch.weights import same_weights
 
-transformers = pytest.importorskip("transformers")
+
+@pytest.fixture
+def decoder():
+    return Decoder(vocabulary=20, d=12, layers=3, heads=6, d_ff=16, kv_heads=2).double()
 
 
-def shaken(model):
-    """Float64 and random weights everywhere, norms and biases too."""
-    with torch.no_grad():
-        for parameter in model.double().eval().parameters():
-            parameter.normal_(std=0.3)
-    return model
-
-
-def tiny_gpt(version, **options):
-    name = {1: "OpenAIGPT", 2: "GPT2"}[version]
-    config = getattr(transformers, f"{name}Config")
-    model = getattr(transformers, f"{name}LMHeadModel")
-    options = dict(vocab_size=50, n_positions=16, n_embd=24, n_layer=3, n_head=6, attn_pdrop=0.0) | options
-    extra = dict(bos_token_id=0, eos_token_id=0) if version == 2 else {}
-    return model(config(**options, **extra))
-
-
-def tiny_transformer(layers=2):
-    """torch.nn.Transformer without the norms that it adds behind both stacks, which the paper does not have."""
-    T = torch.nn
-    setting = dict(d_model=24, nhead=6, dim_feedforward=20, dropout=0.0, batch_first=True)
-    encoder = T.TransformerEncoder(T.TransformerEncoderLayer(**setting), layers, enable_nested_tensor=False)
-    decoder = T.TransformerDecoder(T.TransformerDecoderLayer(**setting), layers)
-    return T.Transformer(24, 6, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
+@pytest.fixture
+def encoder():
+    return Encoder(vocabulary=20, d=12, layers=3, heads=6, d_ff=16, positions=8).double()
 
 
 # --- the same outputs as the independent implementations -----------------------------------------------------------
@@ -82,19 +76,6 @@ def test_encoder_decoder_equals_torch():
     torch.testing.assert_close(result, expected @ ours.E.T / math.sqrt(24), rtol=1e-12, atol=1e-12)
 
 
-def test_parts_that_the_blocks_lack_are_refused():
-    with pytest.raises(ValueError, match="activation = 'gelu_new', got 'relu'"):
-        same_weights(tiny_gpt(2, activation_function="relu"))
-    with pytest.raises(ValueError, match="n_inner = None, got 7"):
-        same_weights(tiny_gpt(2, n_inner=7))
-    with pytest.raises(ValueError, match="got also decoder.norm.bias"):
-        same_weights(torch.nn.Transformer(24, 6, 1, 1, 20))
-    with pytest.raises(ValueError, match="norm_first = False, got True"):
-        same_weights(torch.nn.Transformer(24, 6, 1, 1, 20, norm_first=True))
-    with pytest.raises(ValueError, match="theirs: expected a model of a known class, got Linear"):
-        same_weights(torch.nn.Linear(2, 2))
-
-
 def test_gpt_2_has_a_last_norm_and_gpt_1_has_none():
     one, two = (GPT(20, 8, 2, 2, 16, norm) for norm in ("post", "pre"))
     assert isinstance(two.norm, torch.nn.Module) and list(two.norm.parameters()) and not list(one.norm.parameters())
@@ -129,21 +110,6 @@ def test_initialisation_is_named():
 # --- what depends on what ------------------------------------------------------------------------------------------
 
 
-def machines():
-    torch.manual_seed(1)
-    one = GPT(20, 12, 3, 6, 16, "post").double()
-    two = GPT(20, 12, 3, 6, 16, "pre").double()
-    llama = Decoder(vocabulary=20, d=12, layers=3, heads=6, d_ff=16, kv_heads=2).double()
-    full = EncoderDecoder(20, 12, 2, 3, 16).double()
-    memory = full.encode(torch.randint(20, (1, 5)))
-    return {
-        "GPT-1": one,
-        "GPT-2": two,
-        "LLaMA": llama,
-        "decoder of 2017": lambda tokens, **k: full.decode(tokens, memory.expand(len(tokens), -1, -1), **k),
-    }
-
-
 @pytest.mark.parametrize("name", list(machines()))
 def test_no_output_depends_on_later_tokens(name):
     model = machines()[name]
@@ -168,49 +134,10 @@ def test_a_cache_changes_nothing(name):
         assert all(K.shape[-2] == V.shape[-2] == 9 for K, V in cache)
 
 
-@pytest.mark.parametrize("name", list(machines()))
-def test_generation_with_and_without_a_cache(name):
-    model = machines()[name]
-    prompt = torch.randint(20, (3, 4))
-    slow, fast = generate(model, prompt, 8, cached=False), generate(model, prompt, 8)
-    assert slow.tokens.shape == (3, 8) and slow.tokens.equal(fast.tokens)
-    torch.testing.assert_close(slow.logits, fast.logits, rtol=1e-12, atol=1e-12)
-    assert (slow.margin >= 0).all() and slow.margin.equal(slow.logits.sort(-1).values.diff(dim=-1)[..., -1])
-    whole = model(torch.cat([prompt, slow.tokens], 1))
-    assert whole[:, 3:-1].argmax(-1).equal(slow.tokens)
-
-
-@torch.no_grad()
-def test_generation_equals_transformers():
-    theirs = shaken(tiny_gpt(2))
-    prompt = TOKENS[:, :4]
-    expected = theirs.generate(
-        prompt,
-        max_new_tokens=8,
-        min_new_tokens=8,
-        do_sample=False,
-        pad_token_id=0,
-        attention_mask=torch.ones_like(prompt),
-    )
-    model = same_weights(theirs)
-    result = generate(model, prompt, 8)
-    if 0 not in expected[:, 4:]:  # their end of text
-        assert result.tokens.equal(expected[:, 4:])
-
-
 def test_a_grouped_cache_holds_shared_heads_once():
     cache = []
     machines()["LLaMA"](torch.randint(20, (2, 5)), cache=cache)
     assert [tuple(K.shape) for K, _ in cache] == [(2, 2, 5, 2)] * 3
-
-
-def test_generation_stops():
-    def model(tokens):
-        return torch.nn.functional.one_hot((tokens + 1) % 5, 5).double()
-
-    prompt = torch.tensor([[0], [2]])
-    assert generate(model, prompt, 9, cached=False, stop=4).tokens.tolist() == [[1, 2, 3, 4], [3, 4, 0, 1]]
-    assert generate(model, prompt, 2, cached=False, stop=4).tokens.tolist() == [[1, 2], [3, 4]]
 
 
 def test_an_encoder_has_no_exact_cache():
@@ -218,6 +145,121 @@ def test_an_encoder_has_no_exact_cache():
     block = PostLN(MultiHead(12, 3), torch.nn.Identity(), torch.nn.Identity(), torch.nn.Identity()).double()
     X = torch.randn(1, 5, 12, dtype=torch.float64)
     assert (block(block(X))[:, 4] - block(torch.cat([block(X[:, :4]), block(X)[:, 4:]], 1))[:, 4]).abs().max() > 1e-3
+
+
+def test_decoder_does_not_look_ahead(decoder):
+    tokens = torch.randint(20, (2, 7))
+    changed = tokens.clone()
+    changed[:, 4:] = (changed[:, 4:] + 1) % 20
+    torch.testing.assert_close(decoder(tokens)[:, :4], decoder(changed)[:, :4], rtol=0, atol=1e-12)
+    assert (decoder(tokens)[:, 4:] - decoder(changed)[:, 4:]).abs().amax() > 1e-3
+
+
+def test_decoder_reads_out_with_its_embedding_or_its_own_matrix(decoder):
+    tokens = torch.randint(20, (2, 7))
+    torch.testing.assert_close(decoder(tokens), decoder.states(tokens) @ decoder.E.T, rtol=0, atol=0)
+    untied = Decoder(vocabulary=20, d=12, layers=1, heads=2, d_ff=16, tied=False).double()
+    torch.testing.assert_close(untied(tokens), untied.states(tokens) @ untied.W_U, rtol=0, atol=0)
+
+
+def test_masks_hide_padding(decoder, encoder):
+    tokens = torch.randint(20, (1, 5))
+    padded = torch.cat([tokens, torch.zeros(1, 2, dtype=torch.long)], dim=1)
+    visible = (torch.arange(7) < 5)[None, None, None]
+    torch.testing.assert_close(encoder(padded, mask=visible)[:, :5], encoder(tokens), rtol=0, atol=1e-12)
+    left_padded = torch.cat([torch.zeros(1, 2, dtype=torch.long), tokens], dim=1)  # rotary positions are relative
+    visible = (torch.arange(7) >= 2)[None, None, None]
+    torch.testing.assert_close(decoder(left_padded, visible)[:, 2:], decoder(tokens), rtol=0, atol=1e-12)
+
+
+def test_encoder_sees_segments_and_positions(encoder):
+    tokens = torch.full((1, 4), 3)
+    X = encoder(tokens)
+    assert (X[0, 0] - X[0, 1]).abs().amax() > 1e-3
+    torch.testing.assert_close(encoder(tokens, torch.zeros_like(tokens)), X, rtol=0, atol=0)
+    assert (encoder(tokens, torch.ones_like(tokens)) - X).abs().amax() > 1e-3
+
+
+# --- small ones ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm, Block", [("pre", PreLN), ("post", PostLN)])
+def test_a_full_layer_is_the_block_of_that_name(norm, Block):
+    layer = drawn(AblationLayer(8, 2, 12, norm, residual=True, mlp=True))
+    block = Block(layer.attention, layer.ffn, layer.norm_1, layer.norm_2)
+    X = torch.randn(2, 5, 8, dtype=torch.float64)
+    torch.testing.assert_close(layer(X), block(X), rtol=0, atol=0)
+
+
+def test_parts_can_be_left_out():
+    X = torch.randn(2, 5, 8, dtype=torch.float64)
+    bare = drawn(AblationLayer(8, 2, 12, None, residual=False, mlp=False))
+    torch.testing.assert_close(bare(X), bare.attention(X)[0], rtol=0, atol=0)
+    skip = drawn(AblationLayer(8, 2, 12, None, residual=True, mlp=False))
+    torch.testing.assert_close(skip(X), X + skip.attention(X)[0], rtol=0, atol=0)
+    mlp = drawn(AblationLayer(8, 2, 12, None, residual=False, mlp=True))
+    torch.testing.assert_close(mlp(X), mlp.ffn(mlp.attention(X)[0]), rtol=0, atol=0)
+    post = drawn(AblationLayer(8, 2, 12, "post", residual=False, mlp=True))
+    torch.testing.assert_close(post(X), post.norm_2(post.ffn(post.norm_1(post.attention(X)[0]))), rtol=0, atol=0)
+    pre = drawn(AblationLayer(8, 2, 12, "pre", residual=False, mlp=True))
+    torch.testing.assert_close(pre(X), pre.ffn(pre.norm_2(pre.attention(pre.norm_1(X))[0])), rtol=0, atol=0)
+
+
+def test_causal_or_not():
+    tokens = torch.tensor([[0, 3, 1, 2, 2, 1], [3, 3, 0, 1, 0, 2]])
+    changed = tokens.clone()
+    changed[:, 4:] = (changed[:, 4:] + 1) % 4
+    for causal in (True, False):
+        model = drawn(TinyLM(4, 6, causal=causal))
+        same = (model(tokens)[:, :4] - model(changed)[:, :4]).abs().max() < 1e-12
+        assert same == causal
+    with pytest.raises(ValueError, match="tokens: expected at most 6 a row, got 7"):
+        model(torch.zeros(1, 7, dtype=torch.long))
+
+
+# --- what happens inside -------------------------------------------------------------------------------------------
+
+
+def test_observe_sees_every_call_and_leaves_no_trace(decoder):
+    tokens = torch.randint(20, (2, 7))
+    with observe(decoder, PreLN) as calls:
+        decoder(tokens)
+    assert [call.module for call in calls] == list(decoder.blocks)
+    torch.testing.assert_close(calls[0].inputs[0], decoder.E[tokens], rtol=0, atol=0)
+    for before, after in zip(calls, calls[1:], strict=False):
+        torch.testing.assert_close(before.output, after.inputs[0], rtol=0, atol=0)
+    torch.testing.assert_close(decoder.norm(calls[-1].output), decoder.states(tokens), rtol=0, atol=0)
+    with pytest.raises(RuntimeError), observe(decoder, RMSNorm):
+        raise RuntimeError
+    decoder(tokens)
+    assert len(calls) == 3
+    assert not any(module._forward_hooks for module in decoder.modules())
+
+
+def test_observe_gives_inputs_and_outputs_of_norms(encoder):
+    with observe(encoder, LayerNorm) as calls:
+        encoder(torch.randint(20, (2, 7)))
+    assert len(calls) == 1 + 2 * 3
+    for norm, (X,), Y in calls:
+        torch.testing.assert_close(norm(X), Y, rtol=0, atol=0)
+
+
+def test_attention_matrices_come_from_queries_and_keys(decoder, encoder):
+    tokens = torch.randint(20, (2, 7))
+    for model, mask in ((decoder, causal_mask(7)), (encoder, torch.ones(7, 7, dtype=torch.bool))):
+        A = attention_matrices(model, tokens)
+        Q, K = queries_and_keys(model, tokens)
+        assert A.shape == (3, 2, 6, 7, 7) and Q.shape == K.shape == (3, 2, 6, 7, 2)
+        S = (Q @ K.mT / math.sqrt(2)).masked_fill(~mask, -math.inf)
+        torch.testing.assert_close(A, S.softmax(-1), rtol=1e-12, atol=1e-12)
+
+
+def test_masked_padding_leaves_the_text_alone(decoder, encoder):
+    tokens, real = torch.randint(20, (2, 7)), torch.arange(7)[None] < 4
+    for model in (decoder, encoder):
+        A = attention_matrices(model, tokens, mask=real)
+        torch.testing.assert_close(A[..., :4, :4], attention_matrices(model, tokens[:, :4]), rtol=1e-12, atol=1e-12)
+        assert not A[..., 4:].any() and A[..., 4:, :4].any(-1).all()
 
 
 # --- parts ---------------------------------------------------------------------------------------------------------
@@ -252,6 +294,16 @@ def test_defaults_are_the_base_model_of_2017():
     assert count == sum(p.numel() for p in theirs.parameters()) - last_norms
 
 
+def test_empty_batches_and_nan(decoder, encoder):
+    none = torch.zeros(0, 5, dtype=torch.long)
+    assert decoder(none).shape == (0, 5, 20) and encoder(none).shape == (0, 5, 12)
+    X = torch.randn(2, 3, 12, dtype=torch.float64)
+    X[0, 2, 1] = math.nan
+    for block in (decoder.blocks[0], encoder.blocks[0]):
+        assert block(X).isnan().flatten(1).all(1).tolist() == [True, False]
+    assert decoder.blocks[0](X, causal_mask(3)).isnan().any(-1).tolist() == [[True, True, True], [False] * 3]
+
+
 def test_empty_batches():
     none = torch.zeros(0, 5, dtype=torch.long)
     assert EncoderDecoder(20, 12, 1, 3, 16)(none, none).shape == (0, 5, 20)
@@ -259,7 +311,22 @@ def test_empty_batches():
 
 
 @pytest.mark.usefixtures("unenforced")
-def test_bad_input_is_named():
+def test_bad_input_is_named(decoder, encoder):
+    tokens = torch.zeros(2, 5, dtype=torch.long)
+    with pytest.raises(ValueError, match=re.escape("tokens: expected shape (batch, n), got (5,)")):
+        decoder(tokens[0])
+    with pytest.raises(ValueError, match="tokens: expected a tensor"):
+        encoder([1, 2, 3])
+    with pytest.raises(ValueError, match=re.escape("mask: expected shape (..., n=5 or 1, n=5 or 1), got (2, 4)")):
+        decoder(tokens, torch.ones(2, 4, dtype=torch.bool))
+    with pytest.raises(ValueError, match="mask: expected a boolean tensor"):
+        decoder(tokens, torch.ones(5, 5))
+    with pytest.raises(ValueError, match="mask: expected none beside a cache, got one"):
+        decoder(tokens, causal_mask(5), [])
+    with pytest.raises(ValueError, match="tokens: expected at most 8 a row, got 9"):
+        encoder(torch.zeros(1, 9, dtype=torch.long))
+    with pytest.raises(ValueError, match=re.escape("segments: expected shape (batch=2, n=5), got (2, 4)")):
+        encoder(tokens, torch.zeros(2, 4, dtype=torch.long))
     model = GPT(20, 12, 1, 3, 8, "pre")
     with pytest.raises(ValueError, match="tokens: expected at most 8 a row, got 9"):
         model(torch.zeros(1, 9, dtype=torch.long))
@@ -269,10 +336,3 @@ def test_bad_input_is_named():
         model(torch.zeros(1, 3, dtype=torch.long), cache=cache)
     with pytest.raises(ValueError, match=re.escape("tokens: expected shape (batch, n), got (3,)")):
         model(torch.zeros(3, dtype=torch.long))
-    with pytest.raises(ValueError, match="prompt: expected at least one token a row"):
-        generate(model, torch.zeros(2, 0, dtype=torch.long), 3)
-    with pytest.raises(ValueError, match="new: expected at least 1, got 0"):
-        generate(model, torch.zeros(2, 1, dtype=torch.long), 0)
-    llama, tokens = machines()["LLaMA"], torch.zeros(1, 4, dtype=torch.long)
-    with pytest.raises(ValueError, match="mask: expected none beside a cache, got one"):
-        llama(tokens, causal_mask(4), [])

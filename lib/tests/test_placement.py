@@ -90,8 +90,3 @@ def test_the_script_writes_a_table(tmp_path, monkeypatch, capsys):
     assert text[0].startswith("# command: python -m smalltorch.experiments.placement --layers 1")
     assert text[4] == ",".join(placement.COLUMNS) and len(text) == 5 + 2 * 2 * 2  # rates, placements, seeds
     assert "4 of 4: 1 layers, post, rate 0.001" in capsys.readouterr().err
-
-
-def test_a_missing_experiment_says_so():
-    with pytest.raises(FileNotFoundError, match="nothing.csv"):
-        stored("nothing")

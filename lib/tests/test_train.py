@@ -1,4 +1,4 @@
-"""The small model against the blocks that it is made of, and trainings that repeat themselves."""
+"""Losses by their definition, and trainings that repeat themselves."""
 
 import json
 import math
@@ -9,44 +9,17 @@ import sys
 import numpy as np
 import pytest
 import torch
+from tiny import drawn
 
-from smalltorch.block import PostLN, PreLN
 from smalltorch.engine.sample import generator
-from smalltorch.models import AblationLayer, TinyLM
+from smalltorch.models import TinyLM
 from smalltorch.source import markov
 from smalltorch.train import cross_entropy, every, initial, masked_loss, next_token_loss, train
-
-# --- the model -----------------------------------------------------------------------------------------------------
 
 TOKENS = torch.tensor([[0, 3, 1, 2, 2, 1], [3, 3, 0, 1, 0, 2]])
 
 
-def drawn(model, name="model"):
-    """The model in float64 with its initial weights."""
-    model.double().load_state_dict(initial(model, generator(name)))
-    return model
-
-
-@pytest.mark.parametrize("norm, Block", [("pre", PreLN), ("post", PostLN)])
-def test_a_full_layer_is_the_block_of_that_name(norm, Block):
-    layer = drawn(AblationLayer(8, 2, 12, norm, residual=True, mlp=True))
-    block = Block(layer.attention, layer.ffn, layer.norm_1, layer.norm_2)
-    X = torch.randn(2, 5, 8, dtype=torch.float64)
-    torch.testing.assert_close(layer(X), block(X), rtol=0, atol=0)
-
-
-def test_parts_can_be_left_out():
-    X = torch.randn(2, 5, 8, dtype=torch.float64)
-    bare = drawn(AblationLayer(8, 2, 12, None, residual=False, mlp=False))
-    torch.testing.assert_close(bare(X), bare.attention(X)[0], rtol=0, atol=0)
-    skip = drawn(AblationLayer(8, 2, 12, None, residual=True, mlp=False))
-    torch.testing.assert_close(skip(X), X + skip.attention(X)[0], rtol=0, atol=0)
-    mlp = drawn(AblationLayer(8, 2, 12, None, residual=False, mlp=True))
-    torch.testing.assert_close(mlp(X), mlp.ffn(mlp.attention(X)[0]), rtol=0, atol=0)
-    post = drawn(AblationLayer(8, 2, 12, "post", residual=False, mlp=True))
-    torch.testing.assert_close(post(X), post.norm_2(post.ffn(post.norm_1(post.attention(X)[0]))), rtol=0, atol=0)
-    pre = drawn(AblationLayer(8, 2, 12, "pre", residual=False, mlp=True))
-    torch.testing.assert_close(pre(X), pre.ffn(pre.norm_2(pre.attention(pre.norm_1(X))[0])), rtol=0, atol=0)
+# --- initial weights -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("norm", ["pre", "post", None])
@@ -56,17 +29,6 @@ def test_the_first_loss_is_nearly_log_vocabulary(norm, residual, mlp):
     model = drawn(TinyLM(6, 10, norm=norm, residual=residual, mlp=mlp))
     tokens = markov("first loss", 6).sample(generator("tokens"), 64, 10)
     assert next_token_loss(model, tokens).item() == pytest.approx(math.log(6), abs=0.1)
-
-
-def test_causal_or_not():
-    changed = TOKENS.clone()
-    changed[:, 4:] = (changed[:, 4:] + 1) % 4
-    for causal in (True, False):
-        model = drawn(TinyLM(4, 6, causal=causal))
-        same = (model(TOKENS)[:, :4] - model(changed)[:, :4]).abs().max() < 1e-12
-        assert same == causal
-    with pytest.raises(ValueError, match="tokens: expected at most 6 a row, got 7"):
-        model(torch.zeros(1, 7, dtype=torch.long))
 
 
 # --- losses --------------------------------------------------------------------------------------------------------

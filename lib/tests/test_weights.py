@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from tiny import TOKENS, tiny_bert, tiny_gpt, tiny_llama
 
 from smalltorch import weights
 from smalltorch.block import PostLN, PreLN
@@ -143,17 +144,6 @@ def test_loaded_models_are_frozen_and_take_a_dtype(minilm, smollm2):
 
 # --- any model of the two classes -------------------------------------------------------------------------------------
 
-TOKENS = torch.randint(50, (2, 9), generator=torch.Generator().manual_seed(0))
-
-
-@pytest.fixture
-def float64_llama(monkeypatch):
-    """Transformers' LLaMA computes norms and angles in float32 whatever its weights are; here, in float64."""
-    from transformers.models.llama import modeling_llama
-
-    names = {**vars(torch), "float32": torch.float64, "float": torch.float64}
-    monkeypatch.setattr(modeling_llama, "torch", SimpleNamespace(**names))
-
 
 def save(model, folder):
     """A model with random weights everywhere (norms and biases too), and some tokenizer beside it."""
@@ -167,18 +157,6 @@ def save(model, folder):
     words = WordLevel({"[UNK]": 0, "hello": 1}, unk_token="[UNK]")
     transformers.PreTrainedTokenizerFast(tokenizer_object=Tokenizer(words)).save_pretrained(folder)
     return model
-
-
-def tiny_llama(**options):
-    options = dict(num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=1e-3) | options
-    options |= dict(attn_implementation="eager", vocab_size=50, hidden_size=24, intermediate_size=20)
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**options))
-
-
-def tiny_bert(**options):
-    options = dict(vocab_size=50, hidden_size=24, num_hidden_layers=3, num_attention_heads=6) | options
-    options |= dict(intermediate_size=20, max_position_embeddings=16, layer_norm_eps=1e-3, attn_implementation="eager")
-    return transformers.BertModel(transformers.BertConfig(**options))
 
 
 @pytest.mark.usefixtures("float64_llama")
@@ -221,6 +199,9 @@ def test_any_bert(tmp_path):
     assert tokens_of(tokenizer, "hello") == [1]
 
 
+BOTH_STACKS = dict(d_model=24, nhead=6, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=20)
+
+
 @pytest.mark.parametrize(
     "build, options, message",
     [
@@ -237,6 +218,11 @@ def test_any_bert(tmp_path):
             "expected a model with rope_type = 'default', got 'linear'",
         ),
         (tiny_bert, dict(hidden_act="relu"), "expected a model with hidden_act = 'gelu', got 'relu'"),
+        (tiny_gpt, dict(version=2, activation_function="relu"), "activation = 'gelu_new', got 'relu'"),
+        (tiny_gpt, dict(version=2, n_inner=7), "n_inner = None, got 7"),
+        (torch.nn.Transformer, BOTH_STACKS, "got also decoder.norm.bias"),
+        (torch.nn.Transformer, BOTH_STACKS | dict(norm_first=True), "norm_first = False, got True"),
+        (torch.nn.Linear, dict(in_features=2, out_features=2), "theirs: expected a model of a known class, got Linear"),
     ],
 )
 def test_parts_that_the_blocks_lack_are_refused(build, options, message):
@@ -272,3 +258,12 @@ def test_missing_transformers_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(ValueError, match='got "someone/some-model": .*transformers'):
         load("someone/some-model")
+
+
+def test_a_hub_out_of_reach_is_said(monkeypatch):
+    def out_of_reach(name, **options):
+        raise OSError("We couldn't connect to the hub.\nAnd more lines.")
+
+    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", out_of_reach)
+    with pytest.raises(ValueError, match=r'reached from here; got "gpt2": We couldn.t connect to the hub\.$'):
+        load("gpt2")

@@ -1,4 +1,4 @@
-"""What the import hook of `conftest` checks annotations with: beartype, to which an integer is a float too (PEP 484)."""
+"""What `conftest` lets annotations be checked with: beartype, to which an integer is a float too, as PEP 484 has it."""
 
 from beartype import BeartypeConf, beartype
 
