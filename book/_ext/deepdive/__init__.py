@@ -39,4 +39,4 @@ def setup(app) -> dict:
     """Set up every room, those first on which others build."""
     for room in ROOMS:
         import_module(f"deepdive.{room}").setup(app)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"parallel_read_safe": False, "parallel_write_safe": True}

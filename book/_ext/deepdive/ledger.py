@@ -64,7 +64,7 @@ class LedgerTable(BookDirective):
         section += nodes.title("", "", *self.inline(chapter.title))
         section += nodes.paragraph("", "", link([nodes.Text("Read the chapter")], chapter.page))
         section += sentence(book.counts(book.claims_of(chapter.name)))
-        rows = [self.row(claim, book.records[claim.id], book) for claim in claims]
+        rows = [self.row(claim, book.records[claim.id], chapter) for claim in claims]
         section += table(
             ("Claim", "Verdict", "What holds, and on what evidence"),
             rows,
@@ -76,13 +76,13 @@ class LedgerTable(BookDirective):
         )
         return section
 
-    def row(self, claim: Claim, record: Record, book: Book) -> tuple[list[nodes.Node], ...]:
+    def row(self, claim: Claim, record: Record, chapter: Chapter) -> tuple[list[nodes.Node], ...]:
         holds = self.markdown(record.statement)
         if record.assumptions.strip():
             holds.append(nodes.paragraph("", "", nodes.emphasis("", "Assuming: "), *self.inline(record.assumptions)))
         evidence = nodes.bullet_list(classes=["evidence"])
         for piece in record.evidence:
-            shown = self.evidence(piece, book.chapters[record.chapter])
+            shown = self.evidence(piece, chapter)
             evidence += nodes.list_item("", nodes.paragraph("", "", *shown))
         verdict = nodes.paragraph("", "", mark(record.kind, *self.inline(record.verdict)))
         return self.claim(claim), [verdict], [*holds, evidence]

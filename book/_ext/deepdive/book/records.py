@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 from deepdive.book import contents
-from deepdive.book.chapter import Chapter, Located, read_chapter
+from deepdive.book.chapter import Chapter, read_chapter
 from deepdive.book.contents import Part
 from smalltorch.engine.schema import EVIDENCE, VERDICTS, Claim, Record, read_claims
 
@@ -31,14 +31,8 @@ class Book:
 
     @cached_property
     def records(self) -> dict[str, Record]:
-        """The record of each settled claim; where several chapters settle it, that of the chapter it is assigned to."""
-        assigned = {claim.id: claim.chapter for claim in self.claims}
-        found: dict[str, Record] = {}
-        for chapter in self.chapters.values():
-            for record, _ in chapter.records:
-                if record.claim not in found or record.chapter == assigned.get(record.claim):
-                    found[record.claim] = record
-        return found
+        """The record of each settled claim."""
+        return {record.claim: record for chapter in self.chapters.values() for record, _ in chapter.records}
 
     @cached_property
     def pages(self) -> dict[str, Chapter]:
@@ -75,7 +69,7 @@ def problems(book: Book) -> list[str]:
     found = _claim_problems(book)
     for chapter in book.chapters.values():
         found += [f"{chapter.page}: {problem}" for problem in _chapter_problems(book, chapter)]
-    return found + _disagreements(book)
+    return found
 
 
 def _claim_problems(book: Book) -> list[str]:
@@ -99,13 +93,12 @@ def _chapter_problems(book: Book, chapter: Chapter) -> list[str]:
     if chapter.seconds is None:
         found.append("its box does not say how long it runs: “- **It runs** in about 10 s on one core.”")
 
-    known = {claim.id for claim in book.claims}
     for record, _ in chapter.records:
-        found += [f"record of {record.claim}: {problem}" for problem in _record_problems(record, chapter, known)]
-    settled = [record.claim for record, _ in chapter.records]
-    for claim in book.claims_of(chapter.name):
-        if claim.id not in settled:
-            found.append(f"no record settles the claim {claim.id}, which is assigned to this chapter")
+        found += [f"record of {record.claim}: {problem}" for problem in _record_problems(record, chapter)]
+    settled = sorted(record.claim for record, _ in chapter.records)
+    assigned = sorted(claim.id for claim in book.claims_of(chapter.name))
+    if settled != assigned:
+        found.append(f"the claims assigned to it and its records are not the same: {_differing(assigned, settled)}")
 
     if len(chapter.closings) != 1:
         return [*found, f"the chapter is closed {len(chapter.closings)} times; expected once, in its last code cell"]
@@ -118,16 +111,17 @@ def _chapter_problems(book: Book, chapter: Chapter) -> list[str]:
         found.append(f"{closing.declared} checks declared, {closing.executed} executed")
     if closing.executed < 1:
         found.append("no check was executed")
-    if sorted(closing.claims) != sorted(set(settled)):
-        different = ", ".join(sorted(set(closing.claims) ^ set(settled))) or "some stand twice"
-        found.append(f"the closing and the records do not name the same claims: {different}")
+    if settled != sorted(closing.claims):
+        found.append(f"the closing and the records are not of the same claims: {_differing(closing.claims, settled)}")
     return found
 
 
-def _record_problems(record: Record, chapter: Chapter, known: set[str]) -> list[str]:
+def _differing(one: Iterable[str], other: Iterable[str]) -> str:
+    return ", ".join(sorted(set(one) ^ set(other))) or "some stand twice"
+
+
+def _record_problems(record: Record, chapter: Chapter) -> list[str]:
     found = []
-    if record.claim not in known:
-        found.append("there is no such claim in claims.csv")
     if record.chapter != chapter.name:
         found.append(f"it names the chapter {record.chapter!r}")
     if record.kind is None:
@@ -143,20 +137,4 @@ def _record_problems(record: Record, chapter: Chapter, known: set[str]) -> list[
             found.append(f"the evidence {evidence.kind!r} says nothing")
         if len(chapter.closings) == 1 and chapter.cell_of(evidence) is None:
             found.append(f"the evidence {evidence.text!r} is from cell {evidence.cell}, which is not in the chapter")
-    return found
-
-
-def _disagreements(book: Book) -> list[str]:
-    first: dict[str, Located] = {}
-    found = []
-    for chapter in book.chapters.values():
-        for record, cell in chapter.records:
-            other, its_cell = first.setdefault(record.claim, Located(record, cell))
-            for name in ("verdict", "statement"):
-                ours, theirs = getattr(record, name), getattr(other, name)
-                if ours != theirs:
-                    found.append(
-                        f"{record.claim}: the {name} is {theirs!r} in {other.chapter} (cell {its_cell}) "
-                        f"but {ours!r} in {record.chapter} (cell {cell})"
-                    )
     return found

@@ -49,6 +49,10 @@ def test_the_citation_file_is_valid_and_fits_the_changelog():
     assert problems(CFF, CHANGELOG) == []
 
 
+def test_the_library_has_the_version_of_the_book():
+    assert smalltorch.__version__ == CFF["version"]
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
