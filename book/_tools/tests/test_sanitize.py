@@ -33,7 +33,7 @@ def test_nbval_reads_every_pattern():
     ("here", "elsewhere"),
     [
         ("<function f at 0x7f3a5c01d2b0>", "<function f at 0x10a3c4e50>"),
-        ("/tmp/ipykernel_17/2041.py:3: UserWarning", "C:\\Temp\\ipykernel_8\\99.py:3: UserWarning"),
+        ("/some/where/ipykernel_17/2041.py:3: UserWarning", "C:\\Temp\\ipykernel_8\\99.py:3: UserWarning"),
         (FIGURE.format("1.470001"), FIGURE.format("1.470002")),
     ],
 )
