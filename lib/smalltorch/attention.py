@@ -20,6 +20,9 @@ def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
 
     The largest score is subtracted first: the value does not change, and exp cannot overflow. A row that is -inf
     throughout (every key masked) gives zeros, where the formula says 0/0. NaN spreads over its row, as in torch.
+
+        >>> softmax(torch.tensor([0.0, 1.0, 2.0]).double())
+        tensor([0.0900, 0.2447, 0.6652], dtype=torch.float64)
     """
     top = S.detach().amax(dim, keepdim=True)
     E = torch.exp(S - top.masked_fill(top == -math.inf, 0))
@@ -28,7 +31,13 @@ def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
-    """Token i sees tokens j <= i. Chapter `causal`."""
+    """Token i sees tokens j <= i. Chapter `causal`.
+
+    >>> causal_mask(3).int()
+    tensor([[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 1]], dtype=torch.int32)
+    """
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
@@ -40,6 +49,13 @@ def attention(
     scale: float | None = None,
 ) -> tuple[Float[Tensor, "... query d_v"], Float[Tensor, "... query key"]]:
     """A V and A = softmax(scale Q K^T), row by row. Chapter `attention`; the scale: chapter `scaling`.
+
+        >>> X = torch.eye(3).double()
+        >>> H, A = attention(X, X, X, causal_mask(3), scale=1.0)
+        >>> A
+        tensor([[1.0000, 0.0000, 0.0000],
+                [0.2689, 0.7311, 0.0000],
+                [0.2119, 0.2119, 0.5761]], dtype=torch.float64)
 
     Args:
         Q, K, V: queries, keys and values; further axes in front (batch, head) broadcast.
@@ -69,6 +85,10 @@ def rope(X: Float[Tensor, "*batch n d_h"], base: float = 10_000.0, start: int = 
 
     Queries and keys turned so have dot products that depend on positions only through their difference. The pairs are
     those of the LLaMA checkpoints; the paper pairs neighbours (x_{2i}, x_{2i+1}), a permutation of the coordinates.
+
+        >>> rope(torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double())       # the second row: cos 1 and sin 1
+        tensor([[1.0000, 0.0000],
+                [0.5403, 0.8415]], dtype=torch.float64)
     """
     sizes = check_shapes(X=(X, "... n d_h"))
     n, d_h = sizes["n"], sizes["d_h"]
@@ -100,6 +120,10 @@ class MultiHead(nn.Module):
     Y is the memory, or X itself. Head h owns columns h d_h to (h+1) d_h - 1 of W_Q, and d_h = d / H. With fewer
     `kv_heads` than heads, neighbouring query heads share a key and a value head. With `rope_base`, queries and keys
     carry rotary positions. Chapter `heads`.
+
+        >>> output, A = MultiHead(d=8, heads=2)(torch.ones(5, 8))
+        >>> output.shape, A.shape
+        (torch.Size([5, 8]), torch.Size([2, 5, 5]))
 
     Raises:
         ValueError: if H does not divide d, or kv_heads does not divide H.

@@ -1,6 +1,6 @@
 """Blocks: an FFN or SwiGLU, and attention and FFN with residuals and norms around them.
 
-Source: Vaswani et al. (2017) for the block with the norm behind the sum (Post-LN); Xiong et al., "On Layer
+Source: Vaswani et al. (2017) for the block with the norm after the sum (Post-LN); Xiong et al., "On Layer
 Normalization in the Transformer Architecture" (2020) for both orders; Shazeer, "GLU Variants Improve Transformer"
 (2020) for SwiGLU.
 """

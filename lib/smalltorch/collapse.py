@@ -1,6 +1,6 @@
 r"""Rank collapse: how far the tokens are from being all the same, and how attention drives them there.
 
-States X have one row a token; X = 1 x^T + R with the mean token x and the *residual* R, whose columns sum to 0.
+States X have one row for each token; X = 1 x^T + R with the mean token x and the *residual* R, whose columns sum to 0.
 
 Source: Dong, Cordonnier & Loukas, "Attention is not all you need: pure attention loses rank doubly exponentially with
 depth" (2021), for the residual, the composite norm and the paths. The propagation of the residual is this book's,
@@ -24,6 +24,10 @@ def residual(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
     """X - 1 x^T with x the mean token: what is left of X without the part that all tokens share.
 
     Of all vectors x the mean makes the Frobenius norm of the difference least.
+
+        >>> residual(torch.tensor([[1.0, 2.0], [3.0, 6.0]]))
+        tensor([[-1., -2.],
+                [ 1.,  2.]])
     """
     check_shapes(X=(X, "... n d"))
     return X - X.mean(-2, keepdim=True)
@@ -74,6 +78,9 @@ def mean_cosine(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch"]:
 
 def stable_rank(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch"]:
     """||X||_F^2 / ||X||_2^2, between 1 (rank one) and the rank; small changes of X change it little.
+
+        >>> stable_rank(torch.diag(torch.tensor([2.0, 2.0, 1e-9])))       # two, though the rank is three
+        tensor(2.)
 
     Raises:
         ValueError: if X is zero throughout.
@@ -254,7 +261,7 @@ def with_skip(
 
 
 def all_paths(layers: int, heads: int) -> Int[Tensor, "path layer"]:
-    """Every choice of one head a layer: heads^layers rows."""
+    """Every choice of one head per layer: heads^layers rows."""
     return torch.cartesian_prod(*[torch.arange(heads)] * layers).reshape(-1, layers)
 
 

@@ -1,4 +1,4 @@
-"""Greedy generation, one token a step, with or without a cache of keys and values: chapter `generation`."""
+"""Greedy generation, one token per step, with or without a cache of keys and values: chapter `generation`."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -31,7 +31,13 @@ def generate(
     cached: bool = True,
     stop: int | None = None,
 ) -> Generated:
-    """At most `new` tokens behind the prompt, each the most probable one.
+    """At most `new` tokens after the prompt, each the most probable one.
+
+        >>> def count(tokens):       # to a model that can count modulo 5, the next number is certain
+        ...     return torch.eye(5)[(tokens + 1) % 5]
+        >>> generate(count, torch.tensor([[0], [2]]), new=3, cached=False).tokens
+        tensor([[1, 2, 3],
+                [3, 4, 0]])
 
     Args:
         model: `model(tokens)` gives the logits of the next token at every position (batch, n, vocabulary). With
@@ -44,7 +50,7 @@ def generate(
         ValueError: for an empty prompt, or `new` below 1.
     """
     if check_shapes(prompt=(prompt, "batch n"))["n"] == 0:
-        raise ValueError(f"prompt: expected at least one token a row, got shape {tuple(prompt.shape)}")
+        raise ValueError(f"prompt: expected at least one token per row, got shape {tuple(prompt.shape)}")
     if new < 1:
         raise ValueError(f"new: expected at least 1, got {new}")
     text = unseen = prompt

@@ -4,8 +4,8 @@
     python -m smalltorch.measure gpt2 --texts book/data/longer.txt --out gpt2
 
 The first argument is an installed model ("smollm2", "minilm"), a local folder, or a name on a model hub; the file has
-one text a line. Each text is measured by itself, without padding. Printed is one row a layer; OUT.csv has every head on
-every text, OUT.svg the figure. Chapter `measuring` reads such a table.
+one text per line. Each text is measured by itself, without padding. Printed is one row per layer; OUT.csv has every
+head on every text, OUT.svg the figure. Chapter `measuring` reads such a table.
 """
 
 import argparse
@@ -107,7 +107,7 @@ def baselines(n: Int[Tensor, "text"]) -> Baselines:
 
 
 def table(spectrum: Spectrum) -> list[tuple[int, float, float, float]]:
-    """One row a layer: its number, from 1 on; mean, least and greatest of its heads (of their means over the texts)."""
+    """One row per layer: its number, from 1 on; mean, least and greatest of its heads, each averaged over the texts."""
     heads = spectrum.lower.mean(1)
     return [(number, h.mean().item(), h.min().item(), h.max().item()) for number, h in enumerate(heads, start=1)]
 
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Spectral norms of a model's attention, layer by layer: a table, OUT.csv and OUT.svg.",
     )
     parser.add_argument("MODEL", help="smollm2, minilm, a folder, or a name on a model hub")
-    parser.add_argument("--texts", required=True, metavar="FILE", help="one text a line; empty lines are skipped")
+    parser.add_argument("--texts", required=True, metavar="FILE", help="one text per line; empty lines are skipped")
     parser.add_argument("--out", default="spectrum", help="the files to write, without their endings (%(default)s)")
     given = parser.parse_args(arguments)
     try:

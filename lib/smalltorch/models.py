@@ -74,7 +74,7 @@ class Decoder(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         cache: list[list[Tensor]] | None = None,
     ) -> Float[Tensor, "batch n d"]:
-        """The states behind the last norm. A mask, broadcastable to (batch, head, n, n), can only hide further keys.
+        """The states after the last norm. A mask, broadcastable to (batch, head, n, n), can only hide further keys.
 
         With a cache, [] at the start, the tokens continue those of the calls before; it excludes a mask.
         """
@@ -131,16 +131,16 @@ class Encoder(nn.Module):
         segments: Int[Tensor, "batch n"] | None = None,
         mask: Bool[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch n d"]:
-        """The states behind the last block.
+        """The states after the last block.
 
         Args:
-            tokens: token numbers, at most as many a row as there are positions.
+            tokens: token numbers, at most as many per row as there are positions.
             segments: 0 for the first text of a pair, 1 for the second; all 0 unless given.
             mask: who may attend, broadcastable to (batch, head, n, n).
         """
         n = check_shapes(tokens=(tokens, "batch n"))["n"]
         if n > len(self.P):
-            raise ValueError(f"tokens: expected at most {len(self.P)} a row, got {n}")
+            raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {n}")
         segments = torch.zeros_like(tokens) if segments is None else segments
         check_shapes(tokens=(tokens, "batch n"), segments=(segments, "batch n"))
         X = self.norm(self.E[tokens] + self.P[:n] + self.E_segment[segments])
@@ -156,7 +156,7 @@ class GPT(nn.Module):
     """X = E[tokens] + P[:n], then causal blocks, and the logits X E^T.
 
     GPT-1 is `norm="post"`: the decoder of 2017 without cross-attention, with learned positions and GELU. GPT-2 is
-    `norm="pre"`: the norms at the inputs of the sub-layers, and one more norm behind the last block.
+    `norm="pre"`: the norms at the inputs of the sub-layers, and one more norm after the last block.
 
     Raises:
         ValueError: for more tokens than positions.
@@ -192,7 +192,7 @@ class GPT(nn.Module):
         n = check_shapes(tokens=(tokens, "batch n"))["n"]
         past, caches = open_cache(cache, self.blocks)
         if past + n > len(self.P):
-            raise ValueError(f"tokens: expected at most {len(self.P)} a row, got {past + n}")
+            raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {past + n}")
         causal = causal_mask(past + n)[past:].to(tokens.device)
         X = self.E[tokens] + self.P[past : past + n]
         for block, kept in zip(self.blocks, caches, strict=True):
@@ -279,7 +279,7 @@ class EncoderDecoder(nn.Module):
 
 
 class AblationLayer(nn.Module):
-    """Attention, then an FFN; each with its norm before it ("pre"), behind the sum ("post"), or none.
+    """Attention, then an FFN; each with its norm before it ("pre"), after the sum ("post"), or none.
 
     Without `residual` nothing is added to a sub-layer's output; without `mlp` there is no FFN. With both it is `PreLN`
     or `PostLN` of `block`.
@@ -341,7 +341,7 @@ class TinyLM(nn.Module):
         """The states that the logits are read from."""
         n = check_shapes(tokens=(tokens, "batch n"))["n"]
         if n > len(self.P):
-            raise ValueError(f"tokens: expected at most {len(self.P)} a row, got {n}")
+            raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {n}")
         X = self.E[tokens] + self.P[:n]
         for layer in self.layers:
             X = layer(X, causal_mask(n) if self.causal else None)
@@ -366,9 +366,11 @@ class Call(NamedTuple):
 def observe(model: nn.Module, kind: type | tuple[type, ...]) -> Iterator[list[Call]]:
     """The calls of every submodule of a kind, in order, while the `with` lasts.
 
-    with observe(model, (PreLN, PostLN)) as calls:
-        model(tokens)
-    X = calls[3].inputs[0]          # the state that enters layer 3
+    >>> model = Decoder(vocabulary=20, d=12, layers=4, heads=2, d_ff=16)
+    >>> with observe(model, PreLN) as calls:
+    ...     logits = model(torch.tensor([[1, 2, 3]]))
+    >>> len(calls), calls[3].inputs[0].shape       # the states that enter the last of the four blocks
+    (4, torch.Size([1, 3, 12]))
     """
     calls: list[Call] = []
 

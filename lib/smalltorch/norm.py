@@ -32,6 +32,9 @@ def layer_norm(
     derivative at sigma = 0, and NaN there for a gradient from autograd. The same eps is therefore not the same
     strength: inside, sqrt(eps) plays the part of eps.
 
+        >>> layer_norm(torch.tensor([1.0, 2.0, 6.0]).double())
+        tensor([-0.9258, -0.4629,  1.3887], dtype=torch.float64)
+
     Raises:
         ValueError: if gamma or beta does not have the width of X, or for another convention.
     """
@@ -53,6 +56,9 @@ def rms_norm(
     X: Float[Tensor, "*batch d"], gamma: Float[Tensor, " d"] | None = None, eps: float = 1e-6
 ) -> Float[Tensor, "*batch d"]:
     """gamma * x / sqrt(mean(x^2) + eps): LayerNorm without the centring. Chapter `layer-norm`.
+
+        >>> rms_norm(torch.tensor([3.0, 4.0]).double())
+        tensor([0.8485, 1.1314], dtype=torch.float64)
 
     Raises:
         ValueError: if gamma does not have the width of X.

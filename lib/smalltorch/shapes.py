@@ -7,7 +7,12 @@ from torch import Tensor
 def check_shapes(**arguments: tuple[object, str]) -> dict[str, int]:
     """Raise ValueError unless each argument is a tensor of the shape written beside it; return the sizes by name.
 
-        check_shapes(Q=(Q, "... query d_h"), K=(K, "... key d_h"), mask=(mask, "... #query #key"))
+        >>> Q, K = torch.zeros(5, 2, 4), torch.zeros(3, 4)
+        >>> check_shapes(Q=(Q, "... query d_h"), K=(K, "... key d_h"))
+        {'query': 2, 'd_h': 4, 'key': 3}
+        >>> check_shapes(Q=(Q, "... query d_h"), K=(K.mT, "... key d_h"))
+        Traceback (most recent call last):
+        ValueError: K: expected shape (..., key, d_h=4), got (4, 3)
 
     The notation is that of jaxtyping: a name stands for one size in all arguments; a number for itself; `#name` for
     that size or 1; a leading `...` for any further axes, which must broadcast with those of the arguments before.

@@ -1,7 +1,12 @@
 """What small models learn: a source of known entropy, and windows of a short text.
 
-    source = markov("a source")                          # entropies are exact
-    source.rate, source.sample(generator("test"), 512, 16)
+    >>> from smalltorch.engine.sample import generator
+    >>> source = markov("a source", order=2)
+    >>> [round(source.entropy(before), 4) for before in range(4)]       # exact; after two tokens, the entropy rate
+    [1.3411, 1.1874, 0.7385, 0.7385]
+    >>> source.sample(generator("test"), sequences=2, n=8)
+    tensor([[2, 2, 2, 2, 2, 2, 2, 2],
+            [1, 0, 0, 0, 2, 1, 3, 3]])
 
 Source: Cover and Thomas, "Elements of Information Theory", for entropy rates.
 """
@@ -75,9 +80,9 @@ class Markov:
         return self.block(m - 1)[..., None] * self.P
 
     def entropy(self, before: int, behind: int = 0) -> float:
-        """H(token | `before` tokens before it, `behind` tokens behind it).
+        """H(token | `before` tokens before it, `behind` tokens after it).
 
-        entropy(0): of a single token; entropy(1): of a token behind one; entropy(k): the entropy rate, which no causal
+        entropy(0): of a single token; entropy(1): of a token after one; entropy(k): the entropy rate, which no causal
         predictor can beat; entropy(k, k): what no predictor that sees both sides can beat.
         """
         joint = self.block(before + 1 + behind)
@@ -102,7 +107,7 @@ class Markov:
         return tokens
 
     def surprise(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n"]:
-        """-log p(token | the tokens before it), of the source itself. Its mean behind the first k tokens estimates the
+        """-log p(token | the tokens before it), of the source itself. Its mean after the first k tokens estimates the
         entropy rate, and its sum over a row is -log p(row)."""
         check_shapes(tokens=(tokens, "batch n"))
         columns = []

@@ -47,6 +47,10 @@ def spectral_norm(A: Float[Tensor, "*batch row column"], rtol: float = 1e-4) -> 
     The bounds hold for the matrices as stored, with all rounding accounted for; if rtol is out of reach they are
     wider, still hold, and a warning says so.
 
+        >>> one_hot = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double()       # both tokens attend to the first
+        >>> spectral_norm(one_hot)                                          # the greatest there is for n = 2
+        Enclosure(lower=tensor(1.4142, dtype=torch.float64), upper=tensor(1.4142, dtype=torch.float64))
+
     *Lower.* ||A v|| / ||v|| for the vectors v of a power iteration on M = A^T A.
 
     *Upper.* For M >= 0 and v > 0, ||A||_2^2 = rho(M) <= max_i (M v)_i / v_i (Collatz and Wielandt). M is symmetric, so
@@ -286,6 +290,11 @@ def uniform_causal(n: int) -> Float[Tensor, "n n"]:
     """Causal attention without an opinion: row i is 1/i on the first i tokens. Also known as the Cesaro matrix.
 
     Chapter `causal`.
+
+        >>> uniform_causal(3)
+        tensor([[1.0000, 0.0000, 0.0000],
+                [0.5000, 0.5000, 0.0000],
+                [0.3333, 0.3333, 0.3333]], dtype=torch.float64)
     """
     return torch.ones(n, n, dtype=torch.float64).tril() / torch.arange(1, n + 1, dtype=torch.float64)[:, None]
 

@@ -49,7 +49,7 @@ def test_generation_stops():
 
 def test_bad_input_is_named():
     model = machines()["GPT-2"]
-    with pytest.raises(ValueError, match="prompt: expected at least one token a row"):
+    with pytest.raises(ValueError, match="prompt: expected at least one token per row"):
         generate(model, torch.zeros(2, 0, dtype=torch.long), 3)
     with pytest.raises(ValueError, match="new: expected at least 1, got 0"):
         generate(model, torch.zeros(2, 1, dtype=torch.long), 0)

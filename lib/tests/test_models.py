@@ -213,7 +213,7 @@ def test_causal_or_not():
         model = drawn(TinyLM(4, 6, causal=causal))
         same = (model(tokens)[:, :4] - model(changed)[:, :4]).abs().max() < 1e-12
         assert same == causal
-    with pytest.raises(ValueError, match="tokens: expected at most 6 a row, got 7"):
+    with pytest.raises(ValueError, match="tokens: expected at most 6 per row, got 7"):
         model(torch.zeros(1, 7, dtype=torch.long))
 
 
@@ -323,16 +323,16 @@ def test_bad_input_is_named(decoder, encoder):
         decoder(tokens, torch.ones(5, 5))
     with pytest.raises(ValueError, match="mask: expected none beside a cache, got one"):
         decoder(tokens, causal_mask(5), [])
-    with pytest.raises(ValueError, match="tokens: expected at most 8 a row, got 9"):
+    with pytest.raises(ValueError, match="tokens: expected at most 8 per row, got 9"):
         encoder(torch.zeros(1, 9, dtype=torch.long))
     with pytest.raises(ValueError, match=re.escape("segments: expected shape (batch=2, n=5), got (2, 4)")):
         encoder(tokens, torch.zeros(2, 4, dtype=torch.long))
     model = GPT(20, 12, 1, 3, 8, "pre")
-    with pytest.raises(ValueError, match="tokens: expected at most 8 a row, got 9"):
+    with pytest.raises(ValueError, match="tokens: expected at most 8 per row, got 9"):
         model(torch.zeros(1, 9, dtype=torch.long))
     cache = []
     model(torch.zeros(1, 6, dtype=torch.long), cache=cache)
-    with pytest.raises(ValueError, match="tokens: expected at most 8 a row, got 9"):
+    with pytest.raises(ValueError, match="tokens: expected at most 8 per row, got 9"):
         model(torch.zeros(1, 3, dtype=torch.long), cache=cache)
     with pytest.raises(ValueError, match=re.escape("tokens: expected shape (batch, n), got (3,)")):
         model(torch.zeros(3, dtype=torch.long))

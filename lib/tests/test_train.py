@@ -150,7 +150,7 @@ def test_reports_and_refusals(capsys):
     assert [line.split(":")[0] for line in capsys.readouterr().err.splitlines()] == ["step 0", "step 2"]
     with pytest.raises(ValueError, match="seeds, steps: expected at least 1 of each, got 0 and 12"):
         short_run(seeds=0)
-    with pytest.raises(ValueError, match="loss: expected one number a batch, got shape"):
+    with pytest.raises(ValueError, match="loss: expected one number per batch, got shape"):
         train(TinyLM(4, 8), lambda predict, tokens: predict(tokens), lambda rng: TOKENS, name="bad", steps=1)
 
 

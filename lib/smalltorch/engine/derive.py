@@ -1,9 +1,22 @@
 r"""Derivations: chains e₀ = e₁ ≤ e₂ … in which every step is checked by SymPy when it is written.
 
-    d = Derivation("column-sums", scope="all n", given=[for_all(i, Eq(Sum(A[i, j], J), 1))])
-    d.start(Sum(Sum(A[i, j] * x[j], J)**2, I))
-    d.le(Sum(A[i, j] * x[j]**2, I, J), because="Jensen: the gap is a variance", gap=...)
-    d.qed()
+    >>> from sympy import Eq, symbols
+    >>> n = symbols("n", integer=True, positive=True)
+    >>> i, j, k = symbols("i j k", integer=True)
+    >>> I, J, K = (i, 1, n), (j, 1, n), (k, 1, n)
+    >>> A, x = IndexedBase("A", nonnegative=True), IndexedBase("x", real=True)
+    >>> d = Derivation("column-sums", scope="all n", given=[for_all(i, Eq(Sum(A[i, j], J), 1))])
+    >>> d = d.start(Sum(Sum(A[i, j] * x[j], J)**2, I))
+    >>> variance = Sum(A[i, j] * A[i, k] * (x[j] - x[k])**2, I, J, K) / 2
+    >>> d.le(Sum(A[i, j] * x[j]**2, I, J), because="Jensen: the gap is a variance", gap=variance).qed()
+    column-sums   [all n]
+      given  Sum(A[i, j], (j, 1, n)) = 1 for all i
+      given  A ≥ 0
+      given  n integer and > 0
+      given  x real
+        Sum(Sum(A[i, j]*x[j], (j, 1, n))**2, (i, 1, n))
+      ≤ Sum(A[i, j]*x[j]**2, (i, 1, n), (j, 1, n))   ✓ (1) Jensen: the gap is a variance
+            certificate: Sum((x[j] - x[k])**2*A[i, j]*A[i, k], (i, 1, n), (j, 1, n), (k, 1, n))/2
 
 An equality passes only if SymPy reduces the difference to the number 0. An inequality passes only with a certificate:
 a gap whose structure shows its sign (a sum of squares, of non-negative terms, or a product of signed factors),
@@ -147,6 +160,15 @@ class Step:
 @dataclass
 class Derivation:
     """A chain of checked steps.
+
+        >>> a, b = Symbol("a", real=True), Symbol("b", real=True)
+        >>> d = Derivation("two-squares", scope="real a and b").start(a * b)
+        >>> d.le((a**2 + b**2) / 2, because="a square is left over", gap=(a - b)**2 / 2).qed()
+        two-squares   [real a and b]
+          given  a, b real
+            a*b
+          ≤ a**2/2 + b**2/2   ✓ (1) a square is left over
+                certificate: (a - b)**2/2
 
     Args:
         name: what the derivation is called, in words with hyphens.

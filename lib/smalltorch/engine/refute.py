@@ -22,6 +22,10 @@ TRUE: dict[str, Callable[[Expr, Expr], bool]] = {
 def refute(left: Expr, relation: str, right: Expr, facts: Iterable[Fact], trials: int = 60) -> str | None:
     """Small rational values that satisfy the hypotheses and break `left relation right`, as text; None if none found.
 
+        >>> x = Symbol("x", real=True)
+        >>> refute(x, "≤", x**2, [])
+        'left = 3/4, right = 9/16, x = 3/4'
+
     Exact arithmetic; sizes 1 to 3. Hypotheses of the form Σ (entry) = value are met by scaling; samples that meet not
     all hypotheses are passed over.
     """

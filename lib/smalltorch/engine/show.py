@@ -5,7 +5,11 @@ from collections.abc import Iterable, Sequence
 
 
 def number(x: float, digits: int = 3) -> str:
-    """x with `digits` significant digits, without a negative zero: 1.4694 → 1.47, 1234.5 → 1230, 2e-13 → 2e-13."""
+    """x with `digits` significant digits, without a negative zero.
+
+    >>> number(1.4694), number(1234.5), number(-0.0), number(2e-13)
+    ('1.47', '1230', '0', '2.00e-13')
+    """
     x = float(x)
     if x == 0 or not math.isfinite(x):
         return "0" if x == 0 else str(x)
@@ -18,7 +22,13 @@ def number(x: float, digits: int = 3) -> str:
 
 
 class Table:
-    """Rows under a header: a text table in a terminal, a Markdown table in a notebook."""
+    """Rows under a header: a text table in a terminal, a Markdown table in a notebook.
+
+    >>> Table(["n", "norm"], [(4, 1.4694), (16, 2.0)])
+     n  norm
+     4  1.47
+    16  2.00
+    """
 
     def __init__(self, header: Sequence[str], rows: Iterable[Sequence[str | float]]):
         self.header = list(header)

@@ -37,6 +37,11 @@ def sign(expr: Expr, hypotheses: Iterable[Fact] = (), ranges: Mapping[Expr, Rang
     Rules: a square of a real is ≥ 0; a product multiplies signs; terms of one sign add up; a sum has its summand's
     sign if its range is not reversed; symbols and entries have the sign they were declared with; a difference has the
     sign that a hypothesis states. A number is compared exactly. `ranges`: the ranges that indices are known to lie in.
+
+        >>> from sympy import symbols
+        >>> x, y = symbols("x y", real=True)
+        >>> sign(x**2 + 1), sign(-(x - y)**2), sign(x**2 - 2*x + 1)       # the last square is not seen
+        ('> 0', '≤ 0', None)
     """
     hypotheses, ranges = tuple(hypotheses), dict(ranges or {})
     declared = _sign_of_leaf(expr)

@@ -109,6 +109,13 @@ def sum_rule(fact: Fact) -> SumRule | None:
 def normal_form(expr: Expr, rules: Iterable[SumRule] = (), ranges: Mapping[Symbol, Range] | None = None) -> Expr:
     """The canonical form of `expr`: a polynomial in atoms and in sums over independent symbolic ranges.
 
+        >>> from sympy import IndexedBase, symbols
+        >>> i, j = symbols("i j", integer=True)
+        >>> n, x = symbols("n", integer=True, positive=True), IndexedBase("x")
+        >>> pairs = Sum((x[i] - x[j])**2, (i, 1, n), (j, 1, n)) / 2
+        >>> normal_form(pairs - n * Sum(x[i]**2, (i, 1, n)) + Sum(x[i], (i, 1, n))**2)       # Lagrange's identity
+        0
+
     Args:
         expr: the expression; its atoms are symbols, indexed entries, functions and negative powers.
         rules: sums that are known; a rule applies where its index occurs in one factor only.

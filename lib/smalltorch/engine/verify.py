@@ -1,8 +1,16 @@
 r"""Numeric checks: random inputs of several distributions and sizes, then an attack that climbs to the worst it finds.
 
-    at_most("‖A‖₂ ≤ √n", norm, root_n, domain=softmax, shapes=[(4, 4), (16, 16)], extremes=one_hot_rows)
+    >>> at_most(
+    ...     "‖A‖₂ ≤ √n",
+    ...     lambda A: torch.linalg.matrix_norm(A, ord=2),
+    ...     lambda A: torch.full((len(A),), A.shape[-1] ** 0.5).double(),
+    ...     domain=lambda S: S.softmax(-1),
+    ...     shapes=[(4, 4)],
+    ...     extremes=lambda shape: Extremes(lambda columns: torch.eye(4).double()[columns], length=4, choices=4),
+    ... )
+    ‖A‖₂ ≤ √n: holds on 233 inputs, attacks included; tightness 1.00 (structured search, 4×4); allowance 1e-12
 
-A statement is given by its two sides, each a function from a batch of inputs to one number an input, and by its
+A statement is given by its two sides, each a function from a batch of inputs to one number for each, and by its
 `domain`: a map from unconstrained real tensors onto the inputs that satisfy the hypothesis, such as softmax for
 row-stochastic matrices. So every sample meets the hypothesis, and the attack can follow the gradient through it.
 All in float64. What comes back says how tight the statement is and which input is the worst.
@@ -108,8 +116,8 @@ def at_most(
 
     Raises:
         VerificationError: with the input, if lhs > rhs·(1 + allowance) somewhere.
-        ValueError: if a side gives NaN, infinity, a negative rhs, or not one number an input; if an input violates the
-            hypothesis; if there are no inputs.
+        ValueError: if a side gives NaN, infinity, a negative rhs, or not one number for each input; if an input
+            violates the hypothesis; if there are no inputs.
     """
     _check_allowance(allowance)
     worst = _search(name, lhs, rhs, domain, shapes, extremes, hypothesis, limit=1 + allowance)
@@ -167,13 +175,14 @@ def equal(
     shapes: Iterable[Shape],
     allowance: float = 1e-12,
 ) -> Check:
-    """Check lhs = rhs up to rounding, on random inputs; the sides may give tensors of any one shape an input.
+    """Check lhs = rhs up to rounding, on random inputs; the sides may give tensors of any one shape for each input.
 
     The error of an input is max|lhs − rhs| / max(1, max|rhs|); it may be at most `allowance`.
 
     Raises:
         VerificationError: with the input of the largest error, if that exceeds the allowance.
-        ValueError: if a side gives NaN or infinity, or the sides have not one shape, an input a row; for no inputs.
+        ValueError: if a side gives NaN or infinity, or the sides do not have one shape with a row for each input; for
+            no inputs.
     """
     _check_allowance(allowance)
     error, at, where, seen = 0.0, None, "", 0

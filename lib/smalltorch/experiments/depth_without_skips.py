@@ -7,8 +7,8 @@ The source is a Markov chain of order 1: the next token depends on the last one 
 apart can reach the bigram entropy; one whose tokens are all the same can reach the unigram entropy and no less. So one
 number says whether anything about the last token reaches the readout through all layers.
 
-    bare  attention behind LayerNorm, and nothing else
-    mlp   the same and an MLP behind another LayerNorm
+    bare  attention after LayerNorm, and nothing else
+    mlp   the same and an MLP after another LayerNorm
     skip  attention with a skip connection around it
     full  both with skip connections: a Pre-LN Transformer
     self  as bare, but W_Q = W_K = 2 I at the start, so that a token attends mostly to its like, hence to itself
@@ -18,7 +18,7 @@ and so do mlp and full; all see the same data. Training takes 400 steps; the dee
 The table, `depth_without_skips.csv`, has a line for each depth, variant, number of steps and seed. Its columns, both
 over the last 8 of 16 positions of 512 held-out sequences:
 
-    residual  relative residual of the states that the readout sees (behind the last LayerNorm), before training
+    residual  relative residual of the states that the readout sees (after the last LayerNorm), before training
     excess    mean divergence of the model's next-token distribution from the source's after training, in nats: what
               its loss lies above the bigram entropy
 """
