@@ -31,12 +31,14 @@ def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
-    """Token i sees tokens j <= i. Chapter `causal`.
+    """Token i sees tokens j <= i.
 
-    >>> causal_mask(3).int()
-    tensor([[1, 0, 0],
-            [1, 1, 0],
-            [1, 1, 1]], dtype=torch.int32)
+        >>> causal_mask(3).int()
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [1, 1, 1]], dtype=torch.int32)
+
+    Chapter `causal`.
     """
     return torch.ones(n, n, dtype=torch.bool).tril()
 

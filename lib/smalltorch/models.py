@@ -366,11 +366,13 @@ class Call(NamedTuple):
 def observe(model: nn.Module, kind: type | tuple[type, ...]) -> Iterator[list[Call]]:
     """The calls of every submodule of a kind, in order, while the `with` lasts.
 
-    >>> model = Decoder(vocabulary=20, d=12, layers=4, heads=2, d_ff=16)
-    >>> with observe(model, PreLN) as calls:
-    ...     logits = model(torch.tensor([[1, 2, 3]]))
-    >>> len(calls), calls[3].inputs[0].shape       # the states that enter the last of the four blocks
-    (4, torch.Size([1, 3, 12]))
+        >>> model = Decoder(vocabulary=20, d=12, layers=4, heads=2, d_ff=16)
+        >>> with observe(model, PreLN) as calls:
+        ...     logits = model(torch.tensor([[1, 2, 3]]))
+        >>> len(calls), calls[3].inputs[0].shape       # the states that enter the last of the four blocks
+        (4, torch.Size([1, 3, 12]))
+
+    After it the model is as it was before.
     """
     calls: list[Call] = []
 

@@ -14,10 +14,12 @@ def generator(name: str) -> np.random.Generator:
 
 
 def normal(name: str, *shape: int) -> Tensor:
-    """Independent standard normal entries, float64, from `generator(name)`.
+    """Independent standard normal entries, float64.
 
-    >>> normal("an example", 3)
-    tensor([ 0.9220, -1.8846, -0.2652], dtype=torch.float64)
+        >>> normal("an example", 3)
+        tensor([ 0.9220, -1.8846, -0.2652], dtype=torch.float64)
+
+    They come from `generator(name)`.
     """
     return torch.from_numpy(generator(name).standard_normal(shape))
 

@@ -29,10 +29,12 @@ NOT_CHECKS = ("cited", "none")  # kinds of evidence that no run can give
 
 
 def verdict_kind(verdict: str) -> str | None:
-    """The verdict without its condition: one of VERDICTS, or None if it is none; `true if` needs a condition.
+    """The verdict without its condition: one of VERDICTS, or None if it is none.
 
-    >>> verdict_kind("true if $n > 1$"), verdict_kind("true if"), verdict_kind("perhaps")
-    ('true if', None, None)
+        >>> verdict_kind("true if $n > 1$"), verdict_kind("true if"), verdict_kind("perhaps")
+        ('true if', None, None)
+
+    A verdict of `true if` needs its condition.
     """
     found = re.fullmatch(r"(true if) \S.*|(true|imprecise|false|open)", verdict, re.DOTALL)
     return found and (found[1] or found[2])

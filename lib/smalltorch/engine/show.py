@@ -5,10 +5,12 @@ from collections.abc import Iterable, Sequence
 
 
 def number(x: float, digits: int = 3) -> str:
-    """x with `digits` significant digits, without a negative zero.
+    """x with `digits` significant digits.
 
-    >>> number(1.4694), number(1234.5), number(-0.0), number(2e-13)
-    ('1.47', '1230', '0', '2.00e-13')
+        >>> number(1.4694), number(1234.5), number(-0.0), number(2e-13)
+        ('1.47', '1230', '0', '2.00e-13')
+
+    There is no negative zero, and no exponent for what is from 0.0001 to a million in size.
     """
     x = float(x)
     if x == 0 or not math.isfinite(x):
@@ -22,12 +24,14 @@ def number(x: float, digits: int = 3) -> str:
 
 
 class Table:
-    """Rows under a header: a text table in a terminal, a Markdown table in a notebook.
+    """Rows under a header: text in a terminal.
 
-    >>> Table(["n", "norm"], [(4, 1.4694), (16, 2.0)])
-     n  norm
-     4  1.47
-    16  2.00
+        >>> Table(["n", "norm"], [(4, 1.4694), (16, 2.0)])
+         n  norm
+         4  1.47
+        16  2.00
+
+    A notebook shows a Markdown table.
     """
 
     def __init__(self, header: Sequence[str], rows: Iterable[Sequence[str | float]]):
