@@ -10,6 +10,7 @@ PART        ?=                  # for new-chapter: the folder of its part, such 
 JOBS        ?= 2
 PORT        ?= 8000
 SHOTS       ?=                  # for test-web: a folder for screenshots
+T           ?=                  # for test-web: checks by their names, a regular expression; empty: all
 UV          ?= uv               # for lock: what runs uv, such as: python3 -m uv
 
 PY     := $(strip $(VENV))/bin/python
@@ -34,7 +35,7 @@ help:
 	@echo "make takeaway             the same, with the whole book as a PDF and as an offline archive"
 	@echo "make test                 every check: lint, library, notebooks, pages, sabotage of the engine"
 	@echo "make test-deep            the same text with other threads and instructions; a bare machine; the rest of the sabotage"
-	@echo "make test-web             the book in a browser: formulas, requests, accessibility, search, what can be clicked and moved"
+	@echo "make test-web [T=name]    the book in a browser: formulas, requests, accessibility, search, what can be clicked and moved"
 	@echo "make serve [PORT=8000]    build the book and serve it on this machine"
 	@echo "make execute [NB=name]    run notebooks again and store their outputs"
 	@echo "make notebooks [NB=name]  run notebooks and compare with their stored outputs"
@@ -121,7 +122,7 @@ test-deep: $(READY)
 	@$(MAKE) -k --no-print-directory elsewhere bare lowest sabotage-rest
 
 test-web: takeaway
-	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" sh book/_tools/web/run.sh $(HTML)
+	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" sh book/_tools/web/run.sh $(HTML)
 
 lint: style form order prose
 
@@ -129,6 +130,7 @@ style: $(READY)
 	@$(PY) -m ruff check -q lib book $(wildcard notebooks)
 	@$(PY) -m ruff format -q --check lib book || { echo "the code is not in one form: $(PY) -m ruff format lib book"; exit 1; }
 	@$(PY) -m mypy
+	@$(strip $(VENV))/bin/oxlint --quiet --deny-warnings book
 
 form: $(READY)
 	@$(PY) book/_tools/notebooks.py check

@@ -1,9 +1,9 @@
 // Print the whole book, which onepage.py has put on one page, as a PDF with an outline and tags.
-//   node print.mjs <folder of packages> <folder of the page and the HTML book> <page in it> <PDF>
+//   node print.mjs <folder of the page and the HTML book> <page in it> <PDF>      (environment: PACKAGES, CHROME)
 import fs from 'node:fs';
-import { openBook } from './modules.mjs';
+import { launchOptions, load, serve, watch } from '../_tools/web/shared.mjs';
 
-const [packages, folder, name, file] = process.argv.slice(2);
+const [folder, name, file] = process.argv.slice(2);
 const COLUMN = 642;    // A4 less the margins of print.css, in pixels of 1/96 inch
 const SMALLEST = 0.6;  // of the type size: what would have to shrink more to fit is broken into lines
 
@@ -51,21 +51,17 @@ function destinations(pdf) {
   return Object.fromEntries([...list.matchAll(/\/(\S+) \[(\d+) 0 R/g)].map(([, name, page]) => [plain(name), pages.indexOf(page) + 1]));
 }
 
-const { base, browser, close } = await openBook(packages, folder);
-const page = await browser.newPage();
-const complaints = [];
-page.on('request', request => {
-  if (/^(https?|wss?):/.test(request.url()) && !request.url().startsWith(base)) complaints.push(`request to another host: ${request.url()}`);
-});
-page.on('requestfailed', request => complaints.push(`not loaded: ${request.url()}`));
-page.on('response', response => { if (response.status() >= 400) complaints.push(`${response.status()} for ${response.url().replace(base, '/')}`); });
-page.on('pageerror', error => complaints.push(`script error: ${error.message}`));
+const { base, close } = await serve(folder);
+const browser = await load('@playwright/test').chromium.launch(launchOptions);
+const context = await browser.newContext();
+const complaints = watch(context, base);
+const page = await context.newPage();
 
 await page.setViewportSize({ width: COLUMN, height: 900 });
 await page.emulateMedia({ media: 'print', colorScheme: 'light' });
 await page.goto(base + name);
 await page.evaluate(prepare, SMALLEST);
-complaints.push(...await page.evaluate(tooWide, COLUMN));
+for (const text of await page.evaluate(tooWide, COLUMN)) complaints.add(text);
 
 // Twice: the first time tells on which pages the chapters begin, and the contents want to know.
 const paper = { format: 'A4', preferCSSPageSize: true, printBackground: true, timeout: 0 };
@@ -74,9 +70,10 @@ await page.evaluate(pages => {
   for (const number of document.querySelectorAll('[data-of]')) number.textContent = pages[number.dataset.of] ?? '';
 }, pages);
 const pdf = await page.pdf({ ...paper, tagged: true, outline: true });
-await close();
+await browser.close();
+close();
 
 // When it was printed is no part of the book.
 fs.writeFileSync(file, Buffer.from(pdf.toString('latin1').replace(/(Date \(D:)\d{14}/g, '$120000101000000'), 'latin1'));
 for (const text of complaints) console.log(text);
-process.exit(complaints.length ? 1 : 0);
+process.exit(complaints.size ? 1 : 0);

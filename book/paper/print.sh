@@ -2,6 +2,7 @@
 # Print a page as a PDF:  print.sh <folder that is served> <page in it> <PDF>      (CHROME names another browser)
 set -eu
 
-. "$(dirname "$0")/../_tools/web/setup.sh"
+here=$(dirname "$0")/../_tools/web
+. "$here/setup.sh"
 
-node "$here/print.mjs" "$cache" "$@"
+node "$(dirname "$0")/print.mjs" "$@"

@@ -1,5 +1,6 @@
 // How Sphinx's search weighs its results: its own numbers, but what is called exactly what was typed comes first, and of results
 // that weigh the same, the one with more of the typed words in its name.
+// oxlint-disable-next-line no-unused-vars -- searchtools.js of Sphinx reads it
 var Scorer = {
   objNameMatch: 11,
   objPartialMatch: 6,

@@ -1,6 +1,6 @@
-# To be sourced: finds Node and a browser (CHROME) and installs the packages into .cache/web, once. Sets here and cache.
-here=$(dirname "$0")
-cache=.cache/web
+# To be sourced, with `here` naming this folder: finds Node and a browser (CHROME) and installs the packages into .cache/web
+# (PACKAGES), once.
+export PACKAGES=.cache/web
 
 fail() { echo "$1" >&2; exit 1; }
 
@@ -16,12 +16,12 @@ done
     fail "Chrome or Chromium is needed; on Debian: apt-get install chromium; with Homebrew: brew install --cask chromium"
 export CHROME
 
-if ! cmp -s "$here/package-lock.json" "$cache/package-lock.json"; then
-    rm -rf "$cache"
-    mkdir -p "$cache"
-    cp "$here/package.json" "$here/package-lock.json" "$cache/"
-    (cd "$cache" && npm ci --silent --no-audit --no-fund) || {
-        rm -rf "$cache"
+if ! cmp -s "$here/package-lock.json" "$PACKAGES/package-lock.json"; then
+    rm -rf "$PACKAGES"
+    mkdir -p "$PACKAGES"
+    cp "$here/package.json" "$here/package-lock.json" "$PACKAGES/"
+    (cd "$PACKAGES" && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --silent --no-audit --no-fund) || {
+        rm -rf "$PACKAGES"
         fail "npm could not install the packages of $here/package.json; is this machine online?"
     }
 fi

@@ -73,10 +73,6 @@ def test_each_lapse_is_found(change, complaint):
     assert len(found) == 1 and complaint in found[0]
 
 
-def test_the_library_has_the_version_of_the_book():
-    assert smalltorch.__version__ == CFF["version"]
-
-
 def test_what_is_required_must_be_there():
     assert "message is missing" in problems({key: CFF[key] for key in CFF if key != "message"}, CHANGELOG)
 

@@ -1,0 +1,52 @@
+// The built book (HTML) under test: its pages, a browser context whose pages may not fail, and what axe-core says of a page.
+import fs from 'node:fs';
+import path from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { load, serve, watch } from './shared.mjs';
+
+const { test: plain, expect } = load('@playwright/test');
+export { expect };
+
+export const html = path.resolve(process.env.HTML);
+export const FOLDER = pathToFileURL(html).href + '/';   // as baseURL: the book is read without a server
+export const WIDE = { width: 1280, height: 900 }, NARROW = { width: 375, height: 800 };
+export const COLUMN = 642;   // A4 less the margins of print.css, in pixels of 1/96 inch
+
+export const source = name => fs.readFileSync(path.join(html, name), 'utf8');
+// The pages of the built book, relative to its folder, without Sphinx's own folders (_static, _sources …) and the stubs at old addresses.
+export const pages = fs.readdirSync(html, { recursive: true })
+  .filter(name => name.endsWith('.html') && !/(^|\/)_/.test(name) && !/http-equiv="?refresh/i.test(source(name))).sort();
+export const chapters = pages.filter(name => name.startsWith('notebooks/'));
+
+// The page of a chapter, in whichever part it stands.
+export function chapter(name) {
+  const page = chapters.find(page => path.basename(page, '.html') === name);
+  if (!page) throw new Error(`chapter: there is no chapter ${name} in ${html}`);
+  return page;
+}
+
+// Pages are addressed from the book's folder, as in page.goto('book/ledger.html'). Whatever goes wrong on one fails the test.
+export const test = plain.extend({
+  server: [async ({}, use) => {
+    const { base, close } = await serve(html);
+    await use(base);
+    close();
+  }, { scope: 'worker' }],
+  baseURL: async ({ server }, use) => use(server),
+  context: async ({ context, baseURL }, use) => {
+    const complaints = watch(context, baseURL);
+    await use(context);
+    expect([...complaints], 'requests and scripts').toEqual([]);
+  },
+});
+
+export const typeset = page => page.evaluate(() => window.MathJax?.startup?.promise.then(() => {}));
+
+const LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+
+// What violates levels A and AA, on a page or in the place that a selector names.
+export async function violations(page, place) {
+  await page.evaluate(fs.readFileSync(load.resolve('axe-core/axe.min.js'), 'utf8'));
+  const found = await page.evaluate(async ([place, runOnly]) => (await window.axe.run(place ?? document, { runOnly })).violations, [place, LEVELS]);
+  return found.flatMap(({ id, help, nodes }) => nodes.map(node => `${id}: ${help}: ${node.target.join(' ')}: ${node.html.slice(0, 120)}`));
+}

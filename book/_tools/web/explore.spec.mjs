@@ -1,0 +1,145 @@
+// Every figure that can be moved, with mouse and keyboard, in a wide window and a narrow one, from a folder: the drawing and the
+// numbers shown follow, a drawing fits, and the numbers in all the states it passes through are the library's.
+import fs from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chapters, expect, FOLDER, NARROW, source, test, typeset, WIDE } from './book.mjs';
+
+test.use({ baseURL: FOLDER, viewport: WIDE });
+
+const RANDOM_STATES = 20;
+const boxOf = name => `[data-explorable="${name}"]`;
+const figures = chapters.flatMap(page => [...source(page).matchAll(/data-explorable="([^"]+)"/g)].map(([, name]) => ({ name, page })));
+
+test('every figure that is listed is on a page', () => {
+  const listed = fs.readFileSync('book/explore/figures.yml', 'utf8').matchAll(/^- name: (\S+)$/gm);
+  expect(figures.map(({ name }) => name).sort()).toEqual([...listed].map(([, name]) => name).sort());
+});
+
+// The same random numbers in every run.
+function generator(seed) {
+  return () => { seed = (seed * 48271) % 2147483647; return seed / 2147483647; };
+}
+
+// Runs in the page, when what was done has been drawn.
+async function look(name) {
+  await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+  const box = document.querySelector(`[data-explorable="${name}"]`);
+  const state = Explore.shown[name];
+  const result = Explore.known[name].compute(state);
+  const numbers = Explore.known[name].numbers(state, result).map(([, value]) => Explore.format(value));
+  return {
+    state, result, numbers, shown: [...box.querySelectorAll('.numbers dd')].map(entry => entry.textContent),
+    drawing: [...box.querySelectorAll('svg')].map(svg => svg.innerHTML).join() + box.querySelector('.says').textContent,
+    controls: [...box.querySelectorAll('.controls input, .controls output')].map(part => `${part.value} ${part.checked}`),
+    bad: box.innerHTML.match(/NaN|undefined|Infinity/g),
+    outside: [...box.querySelectorAll('.view > svg')].flatMap(svg => {
+      const edge = svg.getBoundingClientRect();
+      return [...svg.querySelectorAll('text, path, rect, circle')].filter(shape => {
+        const { left, right, top, bottom } = shape.getBoundingClientRect();
+        return left < edge.left - 2 || right > edge.right + 2 || top < edge.top - 2 || bottom > edge.bottom + 2;
+      });
+    }).map(shape => shape.textContent || shape.parentElement.getAttribute('class') || shape.getAttribute('class')),
+    wide: Math.max(box.scrollWidth - box.clientWidth, document.documentElement.scrollWidth - innerWidth),
+  };
+}
+
+// Runs in the page: gives each control a random value.
+function shake(box, draws) {
+  for (const input of box.querySelectorAll('.controls input')) {
+    const draw = draws.pop();
+    if (input.type === 'checkbox') input.checked = draw < 0.5;
+    else input.value = Number(input.min) + draw * (Number(input.max) - Number(input.min));
+    input.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+}
+
+async function drag(page, x, y, dx, dy) {
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x + dx, y + dy, { steps: 3 });
+  await page.mouse.up();
+}
+
+for (const { name, page: address } of figures)
+  test.describe(`the figure ${name}`, () => {
+    test('follows mouse and keyboard, and its numbers are the library’s', async ({ page }, info) => {
+      await page.goto(address);
+      await typeset(page);
+      const box = page.locator(boxOf(name)), states = [];
+      const record = async () => {
+        const seen = await page.evaluate(look, name);
+        const where = `at ${JSON.stringify(seen.state)}`;
+        states.push({ name, state: seen.state, result: seen.result });
+        expect.soft(seen.shown, `the numbers that are shown ${where}`).toEqual(seen.numbers);
+        expect.soft(seen.bad, `what is no number ${where}`).toBeNull();
+        expect.soft(seen.outside, `outside the drawing ${where}`).toEqual([]);
+        expect.soft(seen.wide, `too wide, by px, ${where}`).toBeLessThanOrEqual(0);
+        return seen;
+      };
+      const first = await record();
+      let before = first.drawing;
+      const step = async (what, action) => {
+        await action();
+        const { drawing } = await record();
+        expect.soft(drawing === before, `${what} changes nothing`).toBe(false);
+        before = drawing;
+      };
+
+      for (const control of await box.locator('.controls input, .controls button[name]').all()) {
+        const label = await control.getAttribute('name'), type = await control.getAttribute('type');
+        const atEnd = await control.evaluate(input => input.value === input.max);
+        const key = { range: atEnd ? 'ArrowLeft' : 'ArrowRight', checkbox: 'Space', button: 'Enter' }[type];
+        await step(`${label} by keyboard`, () => control.press(key));
+        if (type === 'range') for (const end of ['Home', 'End']) await step(`${label} by ${end}`, () => page.keyboard.press(end));
+        else await step(`${label} by mouse`, () => control.click());
+      }
+      const view = box.locator('svg.draggable');
+      if (await view.count())
+        await step('dragging the view', async () => {
+          const { x, y } = await view.boundingBox();
+          await drag(page, x + 100, y + 100, 40, 20);
+        });
+      for (const handle of (await box.locator('.handle').all()).slice(0, 2)) {
+        await step('a handle by keyboard', () => handle.press('ArrowUp'));
+        await step('a handle by mouse', async () => {
+          const { x, y, width, height } = await handle.boundingBox();
+          await drag(page, x + width / 2, y + height / 2, 0, -40);
+        });
+      }
+      await expect.soft(box.getByRole('status'), 'the sentence is read out').toHaveText(await box.locator('.says').textContent());
+
+      await box.getByRole('button', { name: 'Reset' }).click();
+      const { drawing, controls } = await record();
+      expect.soft(drawing === first.drawing, 'Reset leads back').toBe(true);
+      expect.soft(controls, 'the controls after Reset').toEqual(first.controls);
+      before = drawing;
+
+      await step('a narrow window', () => page.setViewportSize(NARROW));
+      const random = generator(1);
+      for (let i = 0; i < RANDOM_STATES; i += 1) {
+        await box.evaluate(shake, Array.from({ length: 40 }, random));
+        await record();
+      }
+
+      const file = info.outputPath('states.json');
+      fs.writeFileSync(file, JSON.stringify(states));
+      const { status, stdout, stderr } = spawnSync(process.env.PY, ['-m', 'explore.reference', name, file], { encoding: 'utf8' });
+      expect.soft(status, stdout + stderr).toBe(0);
+    });
+
+    test('is alone in print', async ({ page }) => {
+      await page.goto(address);
+      await typeset(page);
+      await page.emulateMedia({ media: 'print' });
+      await expect.soft(page.locator(boxOf(name))).toBeHidden();
+      await expect.soft(page.locator(boxOf(name)).locator('xpath=preceding-sibling::figure[1]')).toBeVisible();
+    });
+
+    test.describe('without script', () => {
+      test.use({ javaScriptEnabled: false });
+      test('has no empty box', async ({ page }) => {
+        await page.goto(address);
+        await expect(page.locator(boxOf(name))).toBeHidden();
+      });
+    });
+  });

@@ -1,0 +1,39 @@
+// Every page, wide and narrow, light and dark: no formula is left as text, nothing is wider than the screen, and axe-core finds no
+// violation of level A or AA. SHOTS names a folder for screenshots.
+import path from 'node:path';
+import { expect, NARROW, pages, test, violations, WIDE } from './book.mjs';
+
+const VIEWS = { wide: WIDE, narrow: NARROW };
+const AUDITED = ['light wide', 'dark narrow'];   // axe is slow: it sees both themes and both widths, once each
+
+const look = page => page.evaluate(async () => {
+  await window.MathJax?.startup?.promise;
+  await document.fonts.ready;
+  await new Promise(resolve => setTimeout(resolve, 200));
+  await Promise.allSettled(document.getAnimations().map(animation => animation.finished));   // buttons fade into the theme's colours
+  return {
+    untypeset: document.querySelectorAll('.math').length - document.querySelectorAll('.math mjx-container').length,
+    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    idle: [...document.querySelectorAll('span.math[tabindex]')].filter(formula => formula.firstElementChild.offsetWidth <= formula.clientWidth).length,
+  };
+});
+
+const names = [...pages, 'search.html?q=norm'];   // with results
+for (const theme of ['light', 'dark'])
+  test.describe(theme, () => {
+    test.use({ colorScheme: theme, viewport: WIDE });
+    for (const name of names)
+      test(`the page ${name}`, async ({ page }) => {
+        await page.goto(name);
+        for (const [width, viewport] of Object.entries(VIEWS)) {
+          await page.setViewportSize(viewport);
+          const { untypeset, overflow, idle } = await look(page);
+          expect.soft(untypeset, `${width}: formulas left as text`).toBe(0);
+          expect.soft(overflow, `${width}: the page is wider than the screen, by px`).toBeLessThanOrEqual(0);
+          expect.soft(idle, `${width}: formulas that the keyboard reaches, and that do not scroll`).toBe(0);
+          if (process.env.SHOTS)
+            await page.screenshot({ path: path.join(process.env.SHOTS, `${name.replace(/\.html$/, '').replaceAll('/', '_')}.${theme}.${width}.png`), fullPage: true });
+          if (AUDITED.includes(`${theme} ${width}`)) expect.soft(await violations(page), `${width}: axe`).toEqual([]);
+        }
+      });
+  });

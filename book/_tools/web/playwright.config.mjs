@@ -1,0 +1,14 @@
+// How the checks run. SHOTS names a folder for screenshots: taken at the same time they can get mixed up.
+import path from 'node:path';
+import { launchOptions } from './shared.mjs';
+
+export default {
+  outputDir: path.resolve(process.env.PACKAGES, 'results'),
+  fullyParallel: true,
+  workers: process.env.SHOTS ? 1 : 2,
+  timeout: 300_000,   // a machine may be busy
+  expect: { timeout: 10_000 },
+  reporter: 'dot',
+  // A picture of the whole page before and after every step, as a trace has by default, takes longer than the checks.
+  use: { trace: { mode: 'retain-on-failure', snapshots: false }, launchOptions },
+};
