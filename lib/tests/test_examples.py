@@ -30,6 +30,7 @@ EXAMPLES = list(examples())
 
 @pytest.mark.parametrize("test", EXAMPLES, ids=lambda test: test.name)
 def test_an_example_gives_what_it_says(test):
+    assert all(example.indent == 4 for example in test.examples), "not indented: no code on the library's page"
     said = []
     result = doctest.DocTestRunner().run(test, out=said.append)
     assert result.failed == 0, "".join(said)

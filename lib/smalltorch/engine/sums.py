@@ -248,13 +248,13 @@ def _expand_numerators(expr: Expr) -> Expr:
     return expanded.xreplace({dummy: e for e, dummy in hidden.items()})
 
 
-def _hide_atoms(expr: Expr, hidden: dict[Expr, Dummy]) -> Expr:
+def _hide_atoms(e: Expr, hidden: dict[Expr, Dummy]) -> Expr:
     """A polynomial in which everything else has a name; `hidden` takes the names."""
-    if isinstance(expr, Add | Mul) or (isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp > 0):
-        return expr.func(*[_hide_atoms(a, hidden) for a in expr.args])
-    if isinstance(expr, Number | Symbol | Indexed):
-        return expr
-    return hidden.setdefault(expr, Dummy(commutative=bool(expr.is_commutative)))
+    if isinstance(e, Add | Mul) or (isinstance(e, Pow) and e.exp.is_Integer and e.exp > 0):
+        return e.func(*[_hide_atoms(a, hidden) for a in e.args])
+    if isinstance(e, Number | Symbol | Indexed):
+        return e
+    return hidden.setdefault(e, Dummy(commutative=bool(e.is_commutative)))
 
 
 def _sum_out_delta(factors: list[Expr], bound: Ranges, free_ranges: Ranges) -> tuple[Expr, Ranges] | None:
