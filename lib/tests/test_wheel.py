@@ -20,7 +20,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import smalltorch, torch
-from smalltorch import spectrum
+from smalltorch import measure
 
 assert Path(smalltorch.__file__).is_relative_to(sys.argv[1]), smalltorch.__file__
 for name in sys.argv[3:]:
@@ -30,7 +30,7 @@ for name in sys.argv[3:]:
         lines = files("smalltorch").joinpath(name).read_text(encoding="utf-8").splitlines()
         assert list(csv.DictReader(line for line in lines if not line.startswith("#"))), name
 norms = torch.ones(2, 1, 2)
-spectrum.write_figure(Path("out.svg"), "two layers", spectrum.Spectrum(torch.tensor([3]), norms, norms))
+measure.write_figure(Path("out.svg"), "two layers", measure.Spectrum(torch.tensor([3]), norms, norms))
 print(smalltorch.__version__)
 """
 
