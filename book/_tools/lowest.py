@@ -39,7 +39,8 @@ def main() -> None:
         install(target, torch, others)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(target), os.environ.get("PYTHONPATH", "")))}
     print("the library's tests with", ", ".join((torch, *others)), flush=True)
-    tests = [sys.executable, "-m", "pytest", "-q", "-n", "2", "lib/tests"]
+    # Other versions warn of other things.
+    tests = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-W", "default", "lib/tests"]
     sys.exit(subprocess.run(tests, cwd=ROOT, env=environment).returncode)
 
 
