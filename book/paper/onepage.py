@@ -36,7 +36,6 @@ PAGE = """\
 <head>
 <meta charset="utf-8">
 <title>{title}</title>
-<link rel="icon" href="data:,">
 {styles}
 <style>
 @page {{ size: A4; font: 9pt Helvetica, Arial, sans-serif; @bottom-center {{ content: counter(page); }} }}

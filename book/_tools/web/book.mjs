@@ -35,6 +35,7 @@ export const test = plain.extend({
   baseURL: async ({ server }, use) => use(server),
   context: async ({ context, baseURL }, use) => {
     const complaints = watch(context, baseURL);
+    context.on('console', message => { if (message.type() === 'error') complaints.add(`console error: ${message.text()}`); });
     await use(context);
     expect([...complaints], 'requests and scripts').toEqual([]);
   },
@@ -47,6 +48,9 @@ const LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 // What violates levels A and AA, on a page or in the place that a selector names.
 export async function violations(page, place) {
   await page.evaluate(fs.readFileSync(load.resolve('axe-core/axe.min.js'), 'utf8'));
-  const found = await page.evaluate(async ([place, runOnly]) => (await window.axe.run(place ?? document, { runOnly })).violations, [place, LEVELS]);
+  const found = await page.evaluate(async ([place, runOnly]) => {
+    const preload = location.protocol !== 'file:';   // from a folder axe may not fetch the style sheets, which few of its rules read
+    return (await window.axe.run(place ?? document, { runOnly, preload })).violations;
+  }, [place, LEVELS]);
   return found.flatMap(({ id, help, nodes }) => nodes.map(node => `${id}: ${help}: ${node.target.join(' ')}: ${node.html.slice(0, 120)}`));
 }

@@ -30,7 +30,7 @@ for (const [where, options] of [['over http', { colorScheme: 'light' }], ['from 
           await expect.soft(copy, 'the button that copies is seen').toHaveCSS('opacity', '1');
           await copy.focus();
           await page.keyboard.press('Enter');
-          await expect.soft.poll(() => page.evaluate(() => navigator.clipboard.readText().then(copied => copied.trim())), 'what was copied').toBe(text.trim());
+          await expect.poll(() => page.evaluate(() => navigator.clipboard.readText().then(copied => copied.trim())), 'what was copied').toBe(text.trim());
           await expect.soft(copy, 'copying keeps the place of the keyboard').toBeFocused();
         }
         expect.soft(await violations(page, '#cite'), 'axe').toEqual([]);

@@ -33,12 +33,12 @@ for (const { name, facets, settled, link } of PAGES)
       await page.goto(name);
       await typeset(page);
       const { ids: all, ...first } = await look(page);
-      const linked = await page.locator(`table.filtered tbody ${settled}`).evaluateAll((rows, link) => rows.map(row => !!row.querySelector(link)), link);
-      expect.soft(linked.length, 'rows that are settled').toBeGreaterThan(0);
-      expect.soft(linked, 'each of them links to the place where it was settled').not.toContain(false);
       expect.soft(all.length, 'rows at first').toBe(first.all);
       expect.soft(all.length, 'rows at first').toBeGreaterThan(200);
       expectCount({ ids: all, ...first }, 'at first');
+      const reasons = page.locator(`table.filtered tbody ${settled}`);
+      expect.soft(await reasons.count(), 'settled rows').toBeGreaterThan(0);
+      await expect.soft(reasons.filter({ hasNot: page.locator(link) }), 'settled rows without a link to where that was done').toHaveCount(0);
       for (const facet of facets) {
         const reached = new Set();
         for (const value of await values(page, facet)) {

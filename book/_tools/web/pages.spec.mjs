@@ -4,7 +4,7 @@ import path from 'node:path';
 import { expect, NARROW, pages, test, violations, WIDE } from './book.mjs';
 
 const VIEWS = { wide: WIDE, narrow: NARROW };
-const AUDITED = ['light wide', 'dark narrow'];   // axe is slow: it sees both themes and both widths, once each
+const AUDITED = ['light, wide', 'dark, narrow'];   // axe is slow: it sees both themes and both widths, once each
 
 const look = page => page.evaluate(async () => {
   await window.MathJax?.startup?.promise;
@@ -18,22 +18,22 @@ const look = page => page.evaluate(async () => {
   };
 });
 
-const names = [...pages, 'search.html?q=norm'];   // with results
-for (const theme of ['light', 'dark'])
-  test.describe(theme, () => {
-    test.use({ colorScheme: theme, viewport: WIDE });
-    for (const name of names)
-      test(`the page ${name}`, async ({ page }) => {
-        await page.goto(name);
-        for (const [width, viewport] of Object.entries(VIEWS)) {
-          await page.setViewportSize(viewport);
-          const { untypeset, overflow, idle } = await look(page);
-          expect.soft(untypeset, `${width}: formulas left as text`).toBe(0);
-          expect.soft(overflow, `${width}: the page is wider than the screen, by px`).toBeLessThanOrEqual(0);
-          expect.soft(idle, `${width}: formulas that the keyboard reaches, and that do not scroll`).toBe(0);
-          if (process.env.SHOTS)
-            await page.screenshot({ path: path.join(process.env.SHOTS, `${name.replace(/\.html$/, '').replaceAll('/', '_')}.${theme}.${width}.png`), fullPage: true });
-          if (AUDITED.includes(`${theme} ${width}`)) expect.soft(await violations(page), `${width}: axe`).toEqual([]);
-        }
-      });
+for (const name of [...pages, 'search.html?q=norm'])   // the search with results
+  test(`the page ${name}`, async ({ page }) => {
+    for (const theme of ['light', 'dark']) {
+      await page.emulateMedia({ colorScheme: theme });
+      await page.setViewportSize(WIDE);
+      await page.goto(name);
+      for (const [width, viewport] of Object.entries(VIEWS)) {
+        const view = `${theme}, ${width}`;
+        await page.setViewportSize(viewport);
+        const { untypeset, overflow, idle } = await look(page);
+        expect.soft(untypeset, `${view}: formulas left as text`).toBe(0);
+        expect.soft(overflow, `${view}: the page is wider than the screen, by px`).toBeLessThanOrEqual(0);
+        expect.soft(idle, `${view}: formulas that the keyboard reaches, and that do not scroll`).toBe(0);
+        if (process.env.SHOTS)
+          await page.screenshot({ path: path.join(process.env.SHOTS, `${name.replace(/\.html$/, '').replaceAll('/', '_')}.${theme}.${width}.png`), fullPage: true });
+        if (AUDITED.includes(view)) expect.soft(await violations(page), `${view}: axe`).toEqual([]);
+      }
+    }
   });

@@ -37,6 +37,5 @@ export function watch(context, base) {
   });
   context.on('response', response => { if (response.status() >= 400) found.add(`${response.status()} for ${short(response.url())}`); });
   context.on('weberror', error => found.add(`script error: ${error.error().message}`));
-  context.on('console', message => { if (message.type() === 'error') found.add(`console error: ${message.text()}`); });
   return found;
 }
