@@ -47,7 +47,8 @@ class LedgerTable(BookDirective):
         waiting = [claim for claim in book.claims if claim.id not in book.records]
         verdicts = {kind: WORDS.get(kind, kind) for kind in (*VERDICTS, NOT_YET)}
         notes = {name: name for name in SOURCES if any(claim.source == name for claim in book.claims)}
-        form = controls("claims", book, {"verdict": verdicts, "part": part_choices(book), "notes": notes})
+        parts = part_choices(book, {claim.chapter for claim in book.claims})
+        form = controls("claims", book, {"verdict": verdicts, "part": parts, "notes": notes})
         return [form, *found, *([self.waiting(waiting, book)] if waiting else [])]
 
     def section(self, name: str) -> nodes.section:

@@ -28,7 +28,8 @@ class SystemsTable(BookDirective):
             for state, words in zip(STATES, ("work in this book", "are planned", "are named only"), strict=True)
         ]
         states = {state: state for state in STATES}
-        form = controls("systems", book, {"kind": KINDS, "part": part_choices(book), "state": states})
+        parts = part_choices(book, {chapter for system in rows for chapter in system.chapters})
+        form = controls("systems", book, {"kind": KINDS, "part": parts, "state": states})
         return [
             nodes.paragraph("", f"Of {len(rows)} systems, {counts[0]}, {counts[1]} and {counts[2]}."),
             form,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from html import escape
 
 from docutils import nodes
@@ -43,8 +43,9 @@ def controls(noun: str, book: Book, choices: Mapping[str, Mapping[str, str]]) ->
     return nodes.raw("", "\n".join(html), format="html")
 
 
-def part_choices(book: Book) -> dict[str, str]:
-    return {part.title: part.title for part in book.parts}
+def part_choices(book: Book, chapters: Collection[str]) -> dict[str, str]:
+    """The parts that have one of the chapters: a choice that leaves no row is none."""
+    return {part.title: part.title for part in book.parts if not set(part.chapters).isdisjoint(chapters)}
 
 
 def setup(app: Sphinx) -> None:
