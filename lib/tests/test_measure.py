@@ -2,11 +2,15 @@
 
 import csv
 import importlib.util
+import re
+import signal
+from pathlib import Path
 
 import pytest
 import torch
 
 from smalltorch import data, measure, weights
+from smalltorch.models import Decoder
 from smalltorch.spectral import spectral_norm, uniform_causal
 
 transformers = pytest.importorskip("transformers")
@@ -61,6 +65,86 @@ def test_the_command_writes_table_figure_and_every_norm(folder, tmp_path, capsys
     assert all(float(row["lower"]) <= float(row["upper"]) <= 1.0002 * float(row["lower"]) for row in rows)
     assert {(row["text"], row["tokens"]) for row in rows} == {("1", "3"), ("2", "5"), ("3", "1"), ("4", "3")}
     assert (tmp_path / "out.svg").read_text(encoding="utf-8").count("<svg") == 1
+    assert printed.out.splitlines()[-1] == f"written: {tmp_path}/out.csv, {tmp_path}/out.svg"
+
+
+@pytest.fixture
+def command(folder, tmp_path):
+    """The command with two files that are there already, in a folder of theirs."""
+    texts, out = tmp_path / "texts.txt", tmp_path / "written"
+    texts.write_text("one two", encoding="utf-8")
+    out.mkdir()
+    for name in ("out.csv", "out.svg"):
+        (out / name).write_text("old", encoding="utf-8")
+    return out, [str(folder), "--texts", str(texts), "--out", str(out / "out")]
+
+
+def contents(folder):
+    return {file.name: file.read_text(encoding="utf-8") for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize("folder", ["gpt2"], indirect=True)
+def test_what_is_replaced_is_said(command, capsys):
+    out, arguments = command
+    (out / "out.svg").unlink()
+    measure.main(arguments)
+    assert capsys.readouterr().out.splitlines()[-1] == f"written: {out}/out.csv (replaced), {out}/out.svg"
+    assert contents(out).keys() == {"out.csv", "out.svg"} and contents(out)["out.csv"].startswith("layer,head")
+
+
+@pytest.mark.parametrize("folder", ["gpt2"], indirect=True)
+@pytest.mark.parametrize("place", ["write_csv", "write_figure"])
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (
+            OSError(28, "No space left on device"),
+            1,
+            "--out: expected to write .*, got OSError: .* No space left on device",
+        ),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_files_stay_where_the_writing_ends_early(command, capsys, monkeypatch, place, error, status, message):
+    out, arguments = command
+    write = getattr(measure, place)
+
+    def fail(path, *rest):
+        write(path, *rest)
+        raise error
+
+    monkeypatch.setattr(measure, place, fail)
+    with pytest.raises((SystemExit, KeyboardInterrupt)) as end:
+        measure.main(arguments)
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert end.value.args == (status,) and re.fullmatch(f"python -m smalltorch.measure: (error: )?{message}", last)
+    assert contents(out) == {"out.csv": "old", "out.svg": "old"}
+
+
+@pytest.mark.parametrize("folder", ["gpt2"], indirect=True)
+def test_an_interruption_while_it_measures(command, capsys, monkeypatch):
+    out, arguments = command
+    monkeypatch.setattr(measure, "spectral_norm", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises((SystemExit, KeyboardInterrupt)) as end:  # pytest itself would end at the second
+        measure.main(arguments)
+    assert end.value.args == (130,) and capsys.readouterr().err.endswith(
+        "\npython -m smalltorch.measure: interrupted\n"
+    )
+    assert contents(out) == {"out.csv": "old", "out.svg": "old"}
+
+
+def test_a_title_is_no_formula(tmp_path):
+    norms = torch.ones(2, 1, 1, dtype=torch.float64)
+    measure.write_figure(tmp_path / "out.svg", "models$/gpt_$^2", measure.Spectrum(torch.tensor([1]), norms, norms))
+    assert "models$/gpt_$^2" in (tmp_path / "out.svg").read_text(encoding="utf-8")
+
+
+def test_lines_end_where_files_end_them(tmp_path):
+    """At LF or CR LF; a byte order mark is no text, a form feed and a line separator are."""
+    path = tmp_path / "texts.txt"
+    path.write_bytes("\ufeffone\r\n\r\n  \ntwo\u2028three\x0cfour\x85five\rsix\n\ufeffseven".encode())
+    six = "two\u2028three\x0cfour\x85five\rsix"
+    assert measure._read_texts(path) == [("line 1", "one"), ("line 4", six), ("line 5", "\ufeffseven")]
 
 
 def test_baselines_and_table_by_hand():
@@ -80,24 +164,72 @@ def test_a_model_that_hides_its_weights_is_refused(folder):
 
 def test_texts_are_checked(folder):
     model, tokenizer = weights.load(str(folder))
-    with pytest.raises(ValueError, match="texts: expected at least one, got none"):
+    with pytest.raises(ValueError, match=r"texts: expected at least one, in a list, got \[\]"):
         measure.norms_by_layer(model, tokenizer, [])
+    with pytest.raises(ValueError, match="texts: expected at least one, in a list, got 'one two'"):
+        measure.norms_by_layer(model, tokenizer, "one two")
+    with pytest.raises(ValueError, match="places: expected one for each of 2 texts, got 1"):
+        measure.norms_by_layer(model, tokenizer, ["one", "two"], places=["line 1"])
     with pytest.raises(ValueError, match="texts: expected 1 to 6 tokens each, got 0 in text 2"):
         measure.norms_by_layer(model, tokenizer, ["one", ""])
     with pytest.raises(ValueError, match="texts: expected 1 to 6 tokens each, got 7 in text 1"):
         measure.norms_by_layer(model, tokenizer, ["one " * 7])
 
 
+def test_texts_that_are_too_long_for_the_memory_are_refused_before(folder, monkeypatch):
+    model, tokenizer = weights.load(str(folder))
+    needed = 2 * 2 * 2 * 6**2 * 4  # twice two layers of two heads on six tokens, in float32
+    monkeypatch.setattr(measure, "_memory", lambda: needed)
+    measure.norms_by_layer(model, tokenizer, ["one " * 6])
+    monkeypatch.setattr(measure, "_memory", lambda: needed - 1)
+    with pytest.raises(
+        ValueError, match=r"texts: .* fits into 0.0 GB of memory, got 0.0 GB for the 6 tokens in text 2"
+    ):
+        measure.norms_by_layer(model, tokenizer, ["one", "one " * 6])
+    ours = Decoder(vocabulary=9, d=24, layers=2, heads=6, d_ff=4, kv_heads=3)
+    assert measure._needed(ours, 40_000) == 2 * 2 * 6 * 40_000**2 * 4
+    monkeypatch.undo()
+    assert 1e8 < measure._memory() < 1e15
+
+
+@pytest.mark.parametrize("folder", ["gpt2"], indirect=True)
+def test_a_model_that_does_not_read_these_tokens_is_refused(folder):
+    model, _ = weights.load(str(folder))
+    with pytest.raises(ValueError, match="^model: expected one that reads these tokens, got IndexError: [^\n]*$"):
+        measure.attention_of(model, torch.tensor([[4]]))
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_no_mean_of_nothing():
+    n, none = torch.tensor([2]), torch.ones(1, 1, 0)
+    with pytest.raises(ValueError, match=r"lower: expected at least one layer, text and head, got shape \(1, 1, 0\)"):
+        measure.table(measure.Spectrum(n, none, none))
+    with pytest.raises(ValueError, match=r"lower: expected finite entries, got nan at \(0, 0, 0\)"):
+        measure.table(measure.Spectrum(n, none.new_full((1, 1, 1), torch.nan), torch.ones(1, 1, 1)))
+    with pytest.raises(ValueError, match=r"upper: expected shape \(layer=1, text=1, head=2\), got \(1, 1, 1\)"):
+        measure.write_csv(Path("never"), measure.Spectrum(n, torch.ones(1, 1, 2), torch.ones(1, 1, 1)))
+    for numbers in (torch.tensor([], dtype=torch.long), torch.tensor([3, 0])):
+        with pytest.raises(ValueError, match="n: expected at least one number of tokens, each at least 1, got"):
+            measure.baselines(numbers)
+    assert list(measure.bar([])) == []
+
+
 def test_errors_name_the_argument(folder, tmp_path, capsys):
     texts = tmp_path / "texts.txt"
     texts.write_text("one two", encoding="utf-8")
     (blank := tmp_path / "blank.txt").write_text("\n \n", encoding="utf-8")
+    (other := tmp_path / "other.txt").write_text("one", encoding="utf-16")
+    (long := tmp_path / "long.txt").write_text("\none\n\n" + "one " * 7, encoding="utf-8")
     (empty := tmp_path / "empty").mkdir()
+    (tmp_path / "taken.svg").mkdir()
     for arguments, message in [
         ((str(empty), "--texts", str(texts)), "MODEL: expected smollm2 or minilm, a folder"),
         ((str(folder), "--texts", str(tmp_path / "none")), "--texts: expected a text file"),
         ((str(folder), "--texts", str(texts), "--out", str(tmp_path / "none" / "out")), "--out: expected a name"),
         ((str(folder), "--texts", str(texts), "--out", f"{tmp_path}/"), "--out: expected a name"),
+        ((str(folder), "--texts", str(texts), "--out", str(tmp_path / "taken")), "--out: expected a name"),
+        ((str(folder), "--texts", str(other)), "--texts: expected a text file in UTF-8, got"),
+        ((str(folder), "--texts", str(long)), "--texts: expected 1 to 6 tokens each, got 7 in line 4\n"),
         ((str(folder), "--texts", str(blank)), "--texts: expected a line of text at least, got none"),
     ]:
         with pytest.raises(SystemExit):
