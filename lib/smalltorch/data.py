@@ -13,7 +13,10 @@ def path(name: str) -> Path:
     """
     file = BOOK / name
     if not file.exists():
-        raise FileNotFoundError(f"book/{name} not found: install the library from a clone of the book")
+        raise FileNotFoundError(
+            f"name: expected a file of the book's folder, got {name!r}; "
+            "where there is no such folder, install the library from a clone of the book"
+        )
     return file
 
 

@@ -1,5 +1,6 @@
 """Figures: one look for the whole book. SVG, transparent, legible in both themes and without colour."""
 
+import math
 import sys
 
 import matplotlib as mpl
@@ -37,5 +38,12 @@ if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
 
 
 def figure(width: float = 6.4, height: float = 3.6, columns: int = 1) -> tuple[Figure, Axes]:
-    """A figure in inches with one row of axes: (figure, axes), or an array of axes for several columns."""
+    """A figure in inches with one row of axes: (figure, axes), or an array of axes for several columns.
+
+    Raises:
+        ValueError: if a size is not positive and finite, or there is no column.
+    """
+    for name, size in (("width", width), ("height", height), ("columns", columns)):
+        if not 0 < size < math.inf:
+            raise ValueError(f"{name}: expected a positive number, got {size}")
     return plt.subplots(1, columns, figsize=(width, height), layout="constrained")
