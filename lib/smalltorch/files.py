@@ -3,7 +3,9 @@
 Standard library only: the book's tools write through it as well.
 """
 
+import errno
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +16,9 @@ from pathlib import Path
 def replacing(path: Path) -> Iterator[Path]:
     """A new empty file beside `path`, to be written; when the `with` ends, it takes the place of `path`.
 
-    Where the writing fails or is interrupted, the file that was there stays as it was and the new one goes. A link is
-    followed, and the mode of a file that was there is kept.
+    Where the writing fails or is interrupted, the file that was there stays as it was and the new one goes. Only a
+    process that is killed leaves the new one behind: a hidden file that ends in `.unfinished`, which nothing reads and
+    `make clean` removes. A link is followed, and the mode of a file that was there is kept.
 
         >>> folder = Path(tempfile.mkdtemp())
         >>> with replacing(folder / "table.csv") as new:
@@ -24,18 +27,34 @@ def replacing(path: Path) -> Iterator[Path]:
         ['table.csv']
 
     Raises:
-        OSError: where the folder cannot be written to, or the disk is full.
+        OSError: where the folder cannot be written to, the disk is full, or something else than a file is there.
     """
-    path = path.resolve()
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    path = place(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-", suffix=".unfinished")
     os.close(handle)
     new = Path(name)
     try:
         yield new
         new.chmod(path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask())
         new.replace(path)
+    except OSError as error:
+        if error.filename in (None, name):  # a full disk does not say which file it has no room for
+            error.filename = str(path)
+        raise
     finally:
         new.unlink(missing_ok=True)  # there no longer, where all went well
+
+
+def place(path: Path) -> Path:
+    """Where a file is or can be, links followed.
+
+    Raises:
+        OSError: where something else is: a folder, or a device such as /dev/null, which must not be replaced.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "expected a file, or nothing there yet", str(path))
+    return path
 
 
 def write_text(path: Path, text: str) -> None:
@@ -46,6 +65,27 @@ def write_text(path: Path, text: str) -> None:
     """
     with replacing(path) as new:
         new.write_text(text, encoding="utf-8", newline="")
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """For a command: what goes wrong with a file, and Ctrl-C, end it with one line in place of a traceback.
+
+        >>> with in_one_line():
+        ...     Path("nowhere/table.csv").read_text()
+        Traceback (most recent call last):
+        SystemExit: nowhere/table.csv: No such file or directory
+
+    Raises:
+        SystemExit: with that line, or with the status 130 that a shell gives to what was interrupted.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except OSError as error:
+        sys.exit(f"{error.filename}: {error.strerror}" if error.filename else str(error))
 
 
 def _umask() -> int:

@@ -36,7 +36,8 @@ from torch import Tensor, nn
 
 from smalltorch.collapse import relative_residual
 from smalltorch.engine.sample import generator
-from smalltorch.experiments.table import Row, store
+from smalltorch.experiments.table import Row, growing, store
+from smalltorch.files import in_one_line
 from smalltorch.models import TinyLM
 from smalltorch.source import markov
 from smalltorch.train import Report, Run, every, initial, next_token_loss, train
@@ -133,12 +134,14 @@ def main() -> None:
     if options.layers or options.steps:
         depths, steps = options.layers or DEPTHS, options.steps or 400
         cases = [(layers, variant, steps) for layers in depths for variant in VARIANTS]
-    for number, (layers, variant, steps) in enumerate(cases, start=1):
-        print(f"{number} of {len(cases)}: {layers} layers, {variant}, {steps} steps", file=sys.stderr, flush=True)
-        lines += rows(layers, variant, seeds=options.seeds, steps=steps, report=every(100))
-        seeds, spent = f"0 to {options.seeds - 1}", f"{(time.process_time() - begun) / 60:.0f} minutes of CPU time"
-        store(options.out, __file__, seeds, spent, COLUMNS, lines)  # after every case: a long run may be stopped
+    with growing(options.out) as part:
+        for number, (layers, variant, steps) in enumerate(cases, start=1):
+            print(f"{number} of {len(cases)}: {layers} layers, {variant}, {steps} steps", file=sys.stderr, flush=True)
+            lines += rows(layers, variant, seeds=options.seeds, steps=steps, report=every(100))
+            seeds, spent = f"0 to {options.seeds - 1}", f"{(time.process_time() - begun) / 60:.0f} minutes of CPU time"
+            store(part, __file__, seeds, spent, COLUMNS, lines)  # after every case: a long run may be stopped
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

@@ -28,7 +28,8 @@ from torch import Tensor
 
 from smalltorch.attention import MultiHead
 from smalltorch.engine.sample import generator
-from smalltorch.experiments.table import Row, store
+from smalltorch.experiments.table import Row, growing, store
+from smalltorch.files import in_one_line
 from smalltorch.models import Place, TinyLM, observe
 from smalltorch.source import markov
 from smalltorch.spectral import spectral_norm
@@ -95,13 +96,15 @@ def main() -> None:
     begun = time.monotonic()
     lines: list[Row] = []
     cases = [(layers, rate, place) for layers in options.layers for rate in (0.0, *options.rates) for place in PLACES]
-    for number, (layers, rate, place) in enumerate(cases, start=1):
-        print(f"{number} of {len(cases)}: {layers} layers, {place}, rate {rate:g}", file=sys.stderr, flush=True)
-        lines += rows(layers, place, rate, seeds=options.seeds, steps=options.steps, report=every(100))
-        seeds = f"0 to {options.seeds - 1}; steps: {options.steps}; rate 0: as initialised"
-        spent = f"{(time.monotonic() - begun) / 60:.0f} minutes"
-        store(options.out, __file__, seeds, spent, COLUMNS, lines)  # after every case: a long run may be stopped
+    with growing(options.out) as part:
+        for number, (layers, rate, place) in enumerate(cases, start=1):
+            print(f"{number} of {len(cases)}: {layers} layers, {place}, rate {rate:g}", file=sys.stderr, flush=True)
+            lines += rows(layers, place, rate, seeds=options.seeds, steps=options.steps, report=every(100))
+            seeds = f"0 to {options.seeds - 1}; steps: {options.steps}; rate 0: as initialised"
+            spent = f"{(time.monotonic() - begun) / 60:.0f} minutes"
+            store(part, __file__, seeds, spent, COLUMNS, lines)  # after every case: a long run may be stopped
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()
