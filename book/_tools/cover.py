@@ -7,6 +7,8 @@ from pathlib import Path
 
 import nbformat
 
+from smalltorch.files import write_text
+
 CHAPTER, FIGURE = "notebooks/spectrum/products.ipynb", "fig-products-norm"
 FILE = "book/_static/cover.svg"
 
@@ -21,7 +23,7 @@ def picture(root: Path) -> str:
 
 
 def write(root: Path) -> None:
-    (root / FILE).write_text(picture(root), encoding="utf-8")
+    write_text(root / FILE, picture(root))
 
 
 def problems(root: Path) -> list[str]:

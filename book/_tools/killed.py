@@ -11,14 +11,16 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
-STEPS = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "subprocess.Popen")
+STEPS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "subprocess.Popen")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
-def killed(work: Callable[[], object], step: int) -> bool:
+def killed(work: Callable[[], object], step: int, steps: Collection[str] = STEPS) -> bool:
     """Do the work in a process of its own, which dies before its step of this number, from 0; whether it did.
+
+    `steps` names the kinds of steps that are counted.
 
     Raises:
         AssertionError: if it ended otherwise than by this, or by having done its work.
@@ -31,7 +33,7 @@ def killed(work: Callable[[], object], step: int) -> bool:
 
         def die(event: str, arguments: tuple) -> None:
             nonlocal left
-            if event in STEPS or (event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING):
+            if event in steps and (event != "open" or (isinstance(arguments[2], int) and arguments[2] & WRITING)):
                 if left == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
                 left -= 1

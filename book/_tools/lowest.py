@@ -1,17 +1,21 @@
 """Run the library's tests with the lowest torch, numpy and sympy that lib/pyproject.toml allows.
 
-They are installed into .cache/lowest, which then stands before everything else on the path. TORCH_INDEX names another
-index for torch, as in the Makefile.
+They are installed into a folder of .cache/lowest, which then stands before everything else on the path. TORCH_INDEX
+names another index for torch, as in the Makefile.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+
+import own
+from smalltorch.files import in_one_line
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("torch", "numpy", "sympy")
@@ -24,19 +28,23 @@ def lower_bounds(requirements: list[str]) -> list[str]:
 
 
 def install(target: Path, torch: str, others: list[str]) -> None:
-    pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--target", str(target)]
+    """Install them beside `target`, and rename that when they are whole."""
+    new = target.with_name("new")
+    shutil.rmtree(new, ignore_errors=True)
+    pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--target", str(new)]
     index = os.environ.get("TORCH_INDEX", "").strip()
     subprocess.run([*pip, *(["--no-deps", "--index-url", index] if index else []), torch], check=True)
     subprocess.run([*pip, "--upgrade", "--no-deps", *others], check=True)
-    (target / "done").touch()
+    new.rename(target)
 
 
 def main() -> None:
     project = tomllib.loads((ROOT / "lib/pyproject.toml").read_text(encoding="utf-8"))["project"]
     torch, *others = lower_bounds(project["dependencies"])
     target = ROOT / ".cache/lowest" / "-".join((torch, *others))
-    if not (target / "done").exists():
-        install(target, torch, others)
+    with own.taken(target.parent):
+        if not target.exists():
+            install(target, torch, others)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(target), os.environ.get("PYTHONPATH", "")))}
     print("the library's tests with", ", ".join((torch, *others)), flush=True)
     # Other versions warn of other things.
@@ -45,4 +53,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

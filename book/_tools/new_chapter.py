@@ -10,6 +10,7 @@ claims that `book/claims.csv` assigns to it are settled as open at first; where 
 from __future__ import annotations
 
 import csv
+import io
 import re
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ import nbformat
 import notebooks
 import toc
 from deepdive.book import contents, records
+from smalltorch.files import in_one_line, write_text
 
 TEMPLATE = Path(__file__).with_name("template.ipynb")
 EXAMPLE = "The square of a mean is at most the mean of the squares."  # what the template proves
@@ -69,7 +71,7 @@ def create(root: Path, name: str, folder: str = "") -> list[str]:
     done = []
     if not planned:
         order = root / contents.FILE
-        order.write_text(add_to_part(order.read_text(encoding="utf-8"), part.folder, name), encoding="utf-8")
+        write_text(order, add_to_part(order.read_text(encoding="utf-8"), part.folder, name))
         done.append(f"{contents.FILE}: listed")
     claims = [claim.id for claim in book.claims_of(name)]
     if claims:
@@ -77,17 +79,18 @@ def create(root: Path, name: str, folder: str = "") -> list[str]:
         done.append(f"book/claims.csv: it is to settle {', '.join(claims)}; for now they are open")
     else:
         settled = PROVED.format(f"{name}-1")
-        with (root / "book/claims.csv").open("a", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerow([f"{name}-1", "R", "where it is said", EXAMPLE, name])
+        listed, row = root / "book/claims.csv", io.StringIO()
+        csv.writer(row, lineterminator="\n").writerow([f"{name}-1", "R", "where it is said", EXAMPLE, name])
+        write_text(listed, listed.read_text(encoding="utf-8") + row.getvalue())
         done.append(f"book/claims.csv: the claim {name}-1 added; put yours in its place")
     opening = root / f"{part.opening}.md"
     if not opening.exists():
         opening.parent.mkdir(exist_ok=True)
-        opening.write_text(PART.format(part.title), encoding="utf-8")
+        write_text(opening, PART.format(part.title))
         done.append(f"{part.opening}.md: written; say there what the part is about")
     path = root / f"{part.page(name)}.ipynb"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(notebooks.text_of(notebook(name, settled, root)), encoding="utf-8")
+    write_text(path, notebooks.text_of(notebook(name, settled, root)))
     toc.write(root)
     return [f"{path.relative_to(root)}: written", f"{toc.FILE}: written", *done]
 
@@ -117,4 +120,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

@@ -7,7 +7,9 @@ notebooks.py check                   complain about every notebook that is not a
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +22,7 @@ from nbformat import NotebookNode
 
 import cover
 import setup_cell
+from smalltorch.files import in_one_line, write_text
 
 ROOT = Path(__file__).resolve().parents[2]
 METADATA = {
@@ -31,6 +34,7 @@ FOLDED = ["hide-input"]
 ID = re.compile(r"[A-Za-z][\w-]{0,63}", re.ASCII)  # what nbformat and HTML both take for an id
 LARGEST = 500_000  # bytes
 TIMEOUT = 300  # seconds a cell
+KERNELS = set()  # of the notebooks that are being run
 
 
 def all_notebooks(root: Path = ROOT) -> list[Path]:
@@ -77,7 +81,7 @@ def normalise(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
         cell.source = "\n".join(line.rstrip() for line in cell.source.strip("\n").split("\n"))
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in KEPT if key in cell.metadata})
         if is_setup(cell):
-            cell.source = setup_cell.source(root)
+            cell.source = setup_cell.source(setup_cell.repository(root))
             cell.metadata.tags = setup_cell.TAGS
         if "figure" in cell.metadata.get("mystnb", {}):  # the page shows the drawing, and its code to who unfolds it
             cell.metadata.tags = FOLDED
@@ -131,7 +135,7 @@ def problems(path: Path, root: Path = ROOT) -> list[str]:
         found.append(f"it has {len(text.encode()) // 1000} kB; {LARGEST // 1000} kB are allowed")
     if [number for number, cell in enumerate(code) if is_setup(cell)] != [0]:
         found.append("its first code cell, and no other, must carry the tag 'setup'")
-    elif code[0].source != setup_cell.source(root):
+    elif code[0].source != setup_cell.source(setup_cell.repository(root)):
         found.append("its setup cell is not the one in book/_tools/setup_cell.py")
     for number, cell in enumerate(code, start=1):
         if cell.execution_count is None:
@@ -151,24 +155,26 @@ def problems(path: Path, root: Path = ROOT) -> list[str]:
 
 def execute(path: Path) -> str:
     """Run a notebook with this Python, and store it with its outputs only if every cell ran."""
-    from jupyter_client.manager import KernelManager
+    from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
-    from nbclient.exceptions import CellExecutionError
+    from nbclient.exceptions import CellExecutionError, DeadKernelError
     from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
     notebook = normalise(read(path))
-    manager = KernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
-    manager.start_kernel(cwd=str(path.parent), stderr=subprocess.DEVNULL)
+    manager = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
+    KERNELS.add(manager)
     client = NotebookClient(
         notebook, km=manager, timeout=TIMEOUT, record_timing=False, store_widget_state=False, coalesce_streams=True
     )
     try:
-        client.execute()
+        client.execute(cwd=str(path.parent), stderr=subprocess.DEVNULL, cleanup_kc=True)
     except CellExecutionError as error:
         return f"{path.relative_to(ROOT)}: not stored, a cell failed\n{error}"
+    except DeadKernelError:
+        return f"{path.relative_to(ROOT)}: not stored, its kernel was killed; is there enough memory?"
     finally:
-        manager.shutdown_kernel(now=True)
-    path.write_text(text_of(normalise(notebook)), encoding="utf-8")
+        KERNELS.remove(manager)
+    write_text(path, text_of(normalise(notebook)))
     return ""
 
 
@@ -176,9 +182,15 @@ def run(names: list[str], jobs: int) -> bool:
     paths = find(names)
     with ThreadPoolExecutor(jobs) as pool:
         failures = []
-        for path, failure in zip(paths, pool.map(execute, paths), strict=True):
-            print(failure or f"ran {path.relative_to(ROOT)}", flush=True)
-            failures += [failure] if failure else []
+        try:
+            for path, failure in zip(paths, pool.map(execute, paths), strict=True):
+                print(failure or f"ran {path.relative_to(ROOT)}", flush=True)
+                failures += [failure] if failure else []
+        except KeyboardInterrupt:  # those that wait are not begun, and those that run need not be waited for
+            for manager in [*KERNELS]:
+                if manager.has_kernel:
+                    os.kill(manager.provisioner.pid, signal.SIGKILL)
+            raise
     if ROOT / cover.CHAPTER in paths and not failures:
         cover.write(ROOT)
     return not failures
@@ -207,4 +219,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

@@ -14,6 +14,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import own
+from smalltorch.files import in_one_line
+
 OLD_ADDRESSES = Path(__file__).with_name("old_addresses.txt")
 LOADING = {
     ("script", "src"),
@@ -138,10 +141,13 @@ def problems(root: Path, addresses: str = "") -> tuple[list[str], str]:
 
 
 def main() -> None:
-    found, size = problems(Path(sys.argv[1]), OLD_ADDRESSES.read_text(encoding="utf-8"))
+    html = Path(sys.argv[1]).resolve()
+    with own.taken(html.parent):
+        found, size = problems(html, OLD_ADDRESSES.read_text(encoding="utf-8"))
     print("\n".join(found) or f"{size}: all in order")
     sys.exit(bool(found))
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

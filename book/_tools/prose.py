@@ -17,6 +17,8 @@ from markdown_it.renderer import RendererHTML
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 
+from smalltorch.files import in_one_line
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("*.md", "docs/**/*.md", "book/**/*.md", "lib/**/*.md", "notebooks/**/*.ipynb", "book/_tools/*.ipynb")
 
@@ -110,6 +112,7 @@ def problems(root: Path = ROOT) -> list[str]:
 
 
 if __name__ == "__main__":
-    lines = problems()
+    with in_one_line():
+        lines = problems()
     print("\n".join(lines) or "prose: one sentence a line")
     sys.exit(bool(lines))

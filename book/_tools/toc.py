@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from deepdive.book import contents
+from smalltorch.files import in_one_line, write_text
 
 ROOT = Path(__file__).resolve().parents[2]
 FILE = "_toc.yml"
@@ -20,7 +21,7 @@ def wanted(root: Path) -> str:
 
 
 def write(root: Path) -> None:
-    (root / FILE).write_text(wanted(root), encoding="utf-8")
+    write_text(root / FILE, wanted(root))
 
 
 def problems(root: Path) -> list[str]:
@@ -37,4 +38,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

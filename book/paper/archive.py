@@ -13,9 +13,11 @@ import zipfile
 from collections.abc import Collection
 from pathlib import Path
 
+import own
 from build import ROOT, build
 from deepdive.book import contents
 from deepdive.takeaway import ARCHIVE, NAME
+from smalltorch.files import in_one_line, replacing
 
 EPOCH = (2000, 1, 1, 0, 0, 0)  # the same book gives the same archive, whenever it is packed
 LANDING = "book/index.md"
@@ -24,7 +26,7 @@ LANDING = "book/index.md"
 def pack(html: Path, archive: Path, left_out: Collection[Path] = ()) -> None:
     """All files under html, in order, in a folder of the archive."""
     files = sorted(path for path in html.rglob("*") if path.is_file() and path not in (archive, *left_out))
-    with zipfile.ZipFile(archive, "w") as out:
+    with replacing(archive) as new, zipfile.ZipFile(new, "w") as out:
         for path in files:
             entry = zipfile.ZipInfo(f"{NAME}/{path.relative_to(html).as_posix()}", EPOCH)
             entry.external_attr = 0o644 << 16
@@ -33,10 +35,12 @@ def pack(html: Path, archive: Path, left_out: Collection[Path] = ()) -> None:
 
 def main() -> None:
     html = Path(sys.argv[1]).resolve()
-    build(html, LANDING)
-    pack(html, html / ARCHIVE, [html / f"{old}.html" for old in contents.read(ROOT).moved])
-    build(html, LANDING)
+    with own.taken(html.parent):
+        build(html, LANDING)
+        pack(html, html / ARCHIVE, [html / f"{old}.html" for old in contents.read(ROOT).moved])
+        build(html, LANDING)
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

@@ -1,6 +1,6 @@
 """The whole book as one HTML page, for printing, put together from the built pages.
 
-    onepage.py _build/html _build/print
+    onepage.py _build/html     writes _build/print
 
 Each page keeps its markup and the look it has on paper (print.css). Only addresses change: ids get the page's name in
 front, so that no two are the same, and links between pages become links within this one. No script of the pages is
@@ -21,8 +21,10 @@ from urllib.parse import unquote, urlsplit
 import yaml
 from bs4 import BeautifulSoup, Tag
 
+import own
 from deepdive.book.contents import OPENINGS, outline
 from deepdive.book.contents import read as read_contents
+from smalltorch.files import in_one_line, write_text
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")  # attributes that hold ids
@@ -198,15 +200,18 @@ def one_page(html: Path, root: Path = ROOT, files: str = "../html") -> str:
 
 
 def main() -> None:
-    html, folder = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
+    html = Path(sys.argv[1]).resolve()
+    folder = html.with_name("print")
     package = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
-    shutil.rmtree(folder, ignore_errors=True)
-    for name in MATHJAX:
-        (folder / "mathjax" / name).parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (package / name).is_dir() else shutil.copy2
-        copy(package / name, folder / "mathjax" / name)
-    (folder / "index.html").write_text(one_page(html, files=relpath(html, folder)), encoding="utf-8")
+    with own.taken(html.parent):
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in MATHJAX:
+            (folder / "mathjax" / name).parent.mkdir(parents=True, exist_ok=True)
+            copy = shutil.copytree if (package / name).is_dir() else shutil.copy2
+            copy(package / name, folder / "mathjax" / name)
+        write_text(folder / "index.html", one_page(html, files=relpath(html, folder)))
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

@@ -15,9 +15,11 @@ from pathlib import Path
 from pypdf import PdfReader
 from pypdf.generic import Destination, DictionaryObject
 
+import own
 from deepdive.book.contents import OPENINGS
 from deepdive.takeaway import PDF
 from onepage import ROOT, depth, parts
+from smalltorch.files import in_one_line
 
 FORMULA = re.compile(r'<(span|div) class="[^"]*\bmath\b[^"]*"[^>]*>(.*?)</\1>', re.S)
 HEADING = re.compile(r"<h([1-6])[ >](.*?)</h\1>", re.S)
@@ -142,16 +144,18 @@ def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str
 
 
 def main() -> None:
-    html = Path(sys.argv[1])
+    html = Path(sys.argv[1]).resolve()
     order = parts(ROOT)
     texts = {}
-    for page in [page for _, pages in order for page in pages]:
-        text = (html / f"{page}.html").read_text(encoding="utf-8")
-        texts[page] = text.partition('<article class="bd-article">')[2].partition("</article>")[0]
-    found, size = problems(PdfReader(html / PDF), order, texts)
+    with own.taken(html.parent):
+        for page in [page for _, pages in order for page in pages]:
+            text = (html / f"{page}.html").read_text(encoding="utf-8")
+            texts[page] = text.partition('<article class="bd-article">')[2].partition("</article>")[0]
+        found, size = problems(PdfReader(html / PDF), order, texts)
     print("\n".join(found) or f"{PDF}, {size}: all in order")
     sys.exit(bool(found))
 
 
 if __name__ == "__main__":
-    main()
+    with in_one_line():
+        main()

@@ -84,5 +84,5 @@ def test_the_script_writes_a_table(tmp_path, monkeypatch, capsys):
     run.main()
     text = out.read_text(encoding="utf-8").splitlines()
     assert text[0].startswith("# command: python -m smalltorch.experiments.depth_without_skips --layers 1")
-    assert text[4] == ",".join(run.COLUMNS) and len(text) == 5 + len(run.VARIANTS) * 2
+    assert text[5] == ",".join(run.COLUMNS) and len(text) == 6 + len(run.VARIANTS) * 2
     assert "5 of 5: 1 layers, self, 2 steps" in capsys.readouterr().err

@@ -1,10 +1,13 @@
-"""A file is written whole or not at all, and what was there stays until then."""
+"""A file is written whole or not at all, what was there stays until then, and what goes wrong is said in one line."""
 
 import os
+import resource
+from itertools import count
 
 import pytest
 
-from smalltorch.files import replacing, write_text
+from killed import killed
+from smalltorch.files import in_one_line, replacing, write_text
 
 
 def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path):
@@ -38,3 +41,55 @@ def test_modes_and_links_stay(tmp_path):
     reference = tmp_path / "reference"
     reference.touch()
     assert fresh.stat().st_mode == reference.stat().st_mode
+
+
+def test_killed_at_any_of_its_steps_it_leaves_the_old_file_or_the_new_one(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+    for step in count():
+        died = killed(lambda: write_text(path, "new"), step)
+        assert path.read_text() in ("old", "new")
+        assert all(name == path.name or name.endswith(".unfinished") for name in os.listdir(tmp_path))
+        if not died:
+            break
+    assert path.read_text() == "new" and step >= 3
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path):
+    os.mkfifo(pipe := tmp_path / "pipe")  # a device would be at risk here
+    for place in (pipe, tmp_path):
+        with pytest.raises(OSError, match="expected a file, or nothing there yet"):
+            write_text(place, "")
+    assert pipe.is_fifo()
+
+
+def test_a_full_disk_is_said_in_one_line_and_the_old_file_stays(tmp_path, capfd):
+    path = tmp_path / "table.csv"
+    path.write_text("old")
+
+    def write():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # Python then meets an error, as where a disk is full
+        with pytest.raises(SystemExit, match=f"^{path}: File too large$"), in_one_line():
+            write_text(path, "new" * 1000)
+
+    assert not killed(write, 1000)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "lists.csv"), "lists.csv: No such file or directory"),
+        (TimeoutError("a cell took too long"), "a cell took too long"),
+    ],
+)
+def test_what_goes_wrong_with_a_file_is_said_in_one_line(error, line):
+    with pytest.raises(SystemExit) as end, in_one_line():
+        raise error
+    assert end.value.code == line
+
+
+def test_an_interruption_is_said_in_one_line(capsys):
+    with pytest.raises(SystemExit) as end, in_one_line():
+        raise KeyboardInterrupt
+    assert end.value.code == 130 and capsys.readouterr().err == "interrupted\n"

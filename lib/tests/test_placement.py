@@ -88,5 +88,5 @@ def test_the_script_writes_a_table(tmp_path, monkeypatch, capsys):
     placement.main()
     text = out.read_text(encoding="utf-8").splitlines()
     assert text[0].startswith("# command: python -m smalltorch.experiments.placement --layers 1")
-    assert text[4] == ",".join(placement.COLUMNS) and len(text) == 5 + 2 * 2 * 2  # rates, placements, seeds
+    assert text[5] == ",".join(placement.COLUMNS) and len(text) == 6 + 2 * 2 * 2  # rates, placements, seeds
     assert "4 of 4: 1 layers, post, rate 0.001" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 
 from deepdive.book import contents
+from smalltorch.files import write_text
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ def write_stub(html: Path, old: str, new: str, title: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(old).parent.as_posix()
     address, script = relpath(f"{new}.html", folder), relpath("_static/moved.js", folder)
-    path.write_text(STUB.format(title=escape(title), address=address, script=script), encoding="utf-8")
+    write_text(path, STUB.format(title=escape(title), address=address, script=script))
 
 
 def read_moved(app: Sphinx) -> None:

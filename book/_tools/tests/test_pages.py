@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+import own
 import pages
 
 
@@ -84,10 +85,12 @@ def test_an_empty_folder_is_not_a_book(tmp_path):
 
 @pytest.mark.parametrize(("alt", "status"), [("A line that rises", 0), ("", 1)])
 def test_the_exit_status_says_whether_all_is_in_order(tmp_path, monkeypatch, alt, status):
-    check(tmp_path, f'<img src="other.html" alt="{alt}">')
+    (tmp_path / own.MARK).touch()
+    (html := tmp_path / "html").mkdir()
+    check(html, f'<img src="other.html" alt="{alt}">')
     (addresses := tmp_path / "addresses.txt").touch()
     monkeypatch.setattr(pages, "OLD_ADDRESSES", addresses)
-    monkeypatch.setattr(sys, "argv", ["pages.py", str(tmp_path)])
+    monkeypatch.setattr(sys, "argv", ["pages.py", str(html)])
     with pytest.raises(SystemExit) as done:
         pages.main()
     assert done.value.code == status

@@ -16,12 +16,11 @@ done
     fail "Chrome or Chromium is needed; on Debian: apt-get install chromium; with Homebrew: brew install --cask chromium"
 export CHROME
 
-if ! cmp -s "$here/package-lock.json" "$PACKAGES/package-lock.json"; then
-    rm -rf "$PACKAGES"
+# installed.json is written when all is there; what an interrupted npm has left, the next one removes by itself.
+if ! cmp -s "$here/package-lock.json" "$PACKAGES/installed.json"; then
     mkdir -p "$PACKAGES"
     cp "$here/package.json" "$here/package-lock.json" "$PACKAGES/"
-    (cd "$PACKAGES" && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --silent --no-audit --no-fund) || {
-        rm -rf "$PACKAGES"
+    (cd "$PACKAGES" && PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 npm ci --silent --no-audit --no-fund) ||
         fail "npm could not install the packages of $here/package.json; is this machine online?"
-    }
+    cp "$here/package-lock.json" "$PACKAGES/installed.json"
 fi
