@@ -12,8 +12,10 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import TextIO
 
-from jupyter_book.sphinx import build_sphinx
+from jupyter_book import sphinx as jupyter_book
+from sphinx.cmd.build import handle_exception
 
 import own
 from deepdive.moved import write_stub
@@ -22,10 +24,20 @@ from smalltorch.files import in_one_line
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def report(app: object, arguments: object, exception: BaseException, stderr: TextIO) -> None:
+    """Leave what one line can say to `in_one_line`, and all else to Sphinx, which keeps a traceback."""
+    if isinstance(exception, OSError | KeyboardInterrupt):
+        raise exception
+    handle_exception(app, arguments, exception, stderr)
+
+
+jupyter_book.handle_exception = report
+
+
 def build(html: Path, *pages: str, builder: str = "html") -> None:
     """Build the book, or write only these of its pages again."""
     overrides = {"nitpicky": True, "latex_individualpages": False}
-    status = build_sphinx(
+    status = jupyter_book.build_sphinx(
         ROOT,
         html,
         builder=builder,
@@ -37,8 +49,6 @@ def build(html: Path, *pages: str, builder: str = "html") -> None:
         warningiserror=True,
         keep_going=True,
     )
-    if isinstance(status, KeyboardInterrupt):
-        sys.exit(130)  # Sphinx has said that it was interrupted
     if status != 0:
         sys.exit("The book was not built: mend what is said above.")
 

@@ -49,9 +49,12 @@ def place(path: Path) -> Path:
     """Where a file is or can be, links followed.
 
     Raises:
-        OSError: where something else is: a folder, or a device such as /dev/null, which must not be replaced.
+        OSError: where something else is: a folder, or a device such as /dev/null, which must not be replaced; and
+            where there is no folder for it.
     """
     path = path.resolve()
+    if not path.parent.is_dir():
+        raise OSError(errno.ENOENT, "there is no such folder", str(path.parent))
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "expected a file, or nothing there yet", str(path))
     return path

@@ -63,6 +63,11 @@ def test_what_is_no_file_is_not_replaced(tmp_path):
     assert pipe.is_fifo()
 
 
+def test_a_file_needs_a_folder(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"there is no such folder: '{tmp_path}/nowhere'"):
+        write_text(tmp_path / "nowhere/table.csv", "")
+
+
 def test_a_full_disk_is_said_in_one_line_and_the_old_file_stays(tmp_path, capfd):
     path = tmp_path / "table.csv"
     path.write_text("old")

@@ -2,14 +2,11 @@
 
 import shutil
 import sys
-import time
-from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import pytest
 
 import build
-import own
 from killed import STEPS, killed
 
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of Sphinx's extensions for LaTeX
@@ -92,7 +89,18 @@ def test_what_fails_leaves_the_old_book(root, built):
     assert pages(root) == built[0]
 
 
-@pytest.mark.parametrize("html", ["site", ".", "..", "/", "_build", "book/html", "mine/html"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+def test_a_full_disk_and_ctrl_c_leave_the_old_book_and_no_report(root, built, monkeypatch, capfd, error):
+    def interrupted(**settings):
+        raise error
+
+    monkeypatch.setattr(build.jupyter_book, "Sphinx", interrupted)
+    with pytest.raises(type(error)):
+        build.main()
+    assert pages(root) == built[0] and capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("html", ["site", "_build", "book/html", "mine/html"])
 def test_a_folder_that_make_has_not_made_is_refused_and_stays_as_it_is(root, monkeypatch, html):
     (root / "mine").mkdir()
     (root / "mine/work.txt").touch()
@@ -103,15 +111,3 @@ def test_a_folder_that_make_has_not_made_is_refused_and_stays_as_it_is(root, mon
     with pytest.raises(SystemExit, match="only folders that it has made"):
         build.main()
     assert sorted(root.rglob("*")) == before
-
-
-def test_two_builds_take_turns(root, capfd):
-    with ThreadPoolExecutor(1) as pool:
-        with own.taken(root / "_build"):
-            second = pool.submit(build.main)
-            while "another make works there" not in capfd.readouterr().err:
-                assert not second.done()
-                time.sleep(0.01)
-            assert pages(root) == {}
-        second.result()
-    assert pages(root)

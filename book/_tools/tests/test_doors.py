@@ -13,7 +13,10 @@ ROOT = Path(__file__).resolve().parents[3]
 FORMS = sorted(path for path in ROOT.glob(".github/ISSUE_TEMPLATE/*.yml") if path.name != "config.yml")
 WORKFLOWS = sorted(ROOT.glob(".github/workflows/*.yml"))
 DOCS = sorted(ROOT.glob("docs/**/*.md"))
-PAGES = [*DOCS, ROOT / "CONTRIBUTING.md", ROOT / ".github/PULL_REQUEST_TEMPLATE.md"]
+PAGES = [
+    *DOCS,
+    *(ROOT / name for name in ("CONTRIBUTING.md", ".github/PULL_REQUEST_TEMPLATE.md", ".github/SECURITY.md")),
+]
 
 # Of GitHub's schema for forms: the keys that there may be, and for the types of elements that are used here those of
 # their attributes, first what must be there.

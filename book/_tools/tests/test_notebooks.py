@@ -130,7 +130,10 @@ def test_the_setup_cell_is_short_and_says_how_to_install_where_there_is_no_addre
 
 
 def test_the_setup_cell_clones_the_version_and_can_be_run_again_after_an_interrupted_clone(tmp_path, monkeypatch):
-    programs = {"pip": 'echo "$@" >>pip.log', "git": 'for last; do :; done; echo half >"$last/half"; exit 128'}
+    programs = {
+        "pip": 'echo "$@" >>pip.log',
+        "git": 'for last; do :; done; mkdir -p "$last"; echo half >"$last/half"; exit 128',
+    }
     for name, text in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
