@@ -4,7 +4,7 @@ import pytest
 from sympy import Eq, IndexedBase, Ne, S, Sum, exp, symbols
 
 from smalltorch.engine.refute import refute
-from smalltorch.engine.sums import Fact
+from smalltorch.engine.sums import Given
 
 n = symbols("n", integer=True, positive=True)
 i, j = symbols("i j", integer=True)
@@ -13,7 +13,7 @@ q = symbols("q", nonnegative=True)
 r, t = symbols("r t", real=True)
 x, A = IndexedBase("x", real=True), IndexedBase("A", nonnegative=True)
 I, J = (i, 1, n), (j, 1, n)  # noqa: E741
-rows = Fact(Eq(Sum(A[i, j], J), 1), (i,))
+rows = Given(Eq(Sum(A[i, j], J), 1), (i,))
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_hypotheses_are_met():
     assert refute(*jensen, [rows]) is None
     assert refute(*jensen, []) is not None
     assert refute(Sum(A[i, j] * x[j] ** 2, I, J), "≤", Sum(x[j] ** 2, J), [rows]) is not None
-    assert refute(r, "≤", t, [Fact(r <= t)]) is None and refute(r, "≥", t, [Fact(r <= t)]) is not None
-    assert refute(r**2, ">", S(0), [Fact(Ne(r, 0))]) is None
+    assert refute(r, "≤", t, [Given(r <= t)]) is None and refute(r, "≥", t, [Given(r <= t)]) is not None
+    assert refute(r**2, ">", S(0), [Given(Ne(r, 0))]) is None
 
 
 def test_what_is_not_rational_is_left_alone():

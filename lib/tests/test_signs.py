@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from sympy import Abs, Function, IndexedBase, KroneckerDelta, Rational, S, Sum, Symbol, exp, log, pi, sqrt, symbols
 
 from smalltorch.engine.signs import is_nonnegative, is_positive, is_real, sign
-from smalltorch.engine.sums import Fact
+from smalltorch.engine.sums import Given
 
 n, m = symbols("n m", integer=True, positive=True)
 i, j = symbols("i j", integer=True)
@@ -94,20 +94,20 @@ def test_zero_is_not_positive():
 
 
 def test_hypotheses():
-    assert sign(r - t, [Fact(r >= t)]) == "≥ 0" and sign(t - r, [Fact(r >= t)]) == "≤ 0"
-    assert sign(r - t, [Fact(r > t)]) == "> 0" and sign(r, [Fact(r < 0)]) == "< 0"
-    assert sign(r - t) is None and sign(r + t, [Fact(r >= t)]) is None and sign(2 * r - t, [Fact(r >= t)]) is None
+    assert sign(r - t, [Given(r >= t)]) == "≥ 0" and sign(t - r, [Given(r >= t)]) == "≤ 0"
+    assert sign(r - t, [Given(r > t)]) == "> 0" and sign(r, [Given(r < 0)]) == "< 0"
+    assert sign(r - t) is None and sign(r + t, [Given(r >= t)]) is None and sign(2 * r - t, [Given(r >= t)]) is None
 
 
 def test_hypotheses_for_all_indices():
-    bound = Fact(x[i] <= r, (i,))
+    bound = Given(x[i] <= r, (i,))
     assert sign(Sum(p[j] * (r - x[j]), J), [bound]) == "≥ 0"
-    assert sign(Sum(p[j] * (r - x[j]), J), [Fact(x[i] <= r)]) is None  # of one index only
-    assert sign(Sum(p[j] * (r - x[j]), J), [Fact(x[j] <= r)]) is None  # a free index called like the bound one
+    assert sign(Sum(p[j] * (r - x[j]), J), [Given(x[i] <= r)]) is None  # of one index only
+    assert sign(Sum(p[j] * (r - x[j]), J), [Given(x[j] <= r)]) is None  # a free index called like the bound one
 
 
 def test_hypotheses_within_a_range():
-    bound = Fact(x[i] <= r, (i,), within={i: (S(1), n)})
+    bound = Given(x[i] <= r, (i,), within={i: (S(1), n)})
     assert sign(Sum(r - x[j], J), [bound]) == "≥ 0"
     assert sign(Sum(r - x[j], (j, 0, n)), [bound]) is None
     assert sign(r - x[j], [bound]) is None and sign(r - x[j], [bound], {j: (S(1), n)}) == "≥ 0"
@@ -116,7 +116,7 @@ def test_hypotheses_within_a_range():
 def test_a_hypothesis_does_not_capture():
     """Σ_j A_ij ≤ c_i for all i says nothing of Σ_j A_jj."""
     A, c = IndexedBase("A", real=True), IndexedBase("c", real=True)
-    row_sums = Fact(Sum(A[i, j], J) <= c[i], (i,))
+    row_sums = Given(Sum(A[i, j], J) <= c[i], (i,))
     assert sign(c[j] - Sum(A[j, j], J), [row_sums]) is None
     assert sign(c[j] - Sum(A[j, i], I), [row_sums]) == "≥ 0"
 

@@ -22,7 +22,7 @@ from sympy import (
     symbols,
 )
 
-from smalltorch.engine.sums import Fact, SumRule, match, normal_form, rename_bound, sum_rule
+from smalltorch.engine.sums import Given, SumRule, match, normal_form, rename_bound, sum_rule
 
 n, m = symbols("n m", integer=True, positive=True)
 i, j, k, l = symbols("i j k l", integer=True)  # noqa: E741
@@ -199,22 +199,22 @@ def test_rename_bound_keeps_the_meaning():
 
 
 def test_match_does_not_capture():
-    fact = Fact(Eq(Sum(A[i, j] * x[j], J), y[i]), (i,))
+    fact = Given(Eq(Sum(A[i, j] * x[j], J), y[i]), (i,))
     assert match(fact.statement.lhs, fact, Sum(A[l, k] * x[k], K)) == {i: l}
     assert match(fact.statement.lhs, fact, Sum(A[j, j] * x[j], J)) is None
 
 
 def test_match_respects_ranges():
-    fact = Fact(Eq(x[i], y[i]), (i,), within={i: (S(1), n)})
+    fact = Given(Eq(x[i], y[i]), (i,), within={i: (S(1), n)})
     d = Dummy("d", integer=True)
     assert match(x[i], fact, x[d], {d: (S(1), n)}) == {i: d}
     assert match(x[i], fact, x[d], {d: (S(0), n)}) is None and match(x[i], fact, x[n + 1]) is None
 
 
 def test_which_facts_are_sum_rules():
-    assert sum_rule(Fact(Eq(Sum(A[i, j], J), 1), (i,))) == SumRule(A[i, j], j, (S(1), n), S(1), (i,), {})
+    assert sum_rule(Given(Eq(Sum(A[i, j], J), 1), (i,))) == SumRule(A[i, j], j, (S(1), n), S(1), (i,), {})
     for statement in (x[1] <= 1, Eq(x[1], 1), Eq(Sum(A[i, j], J, I), n), Eq(Sum(x[j] * y[j], J), 0)):
-        assert sum_rule(Fact(statement)) is None
+        assert sum_rule(Given(statement)) is None
 
 
 # -- fuzz --------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from sympy import Add, Expr, Indexed, Rational, S, Sum, Symbol, sympify
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from smalltorch.engine.sums import Fact, SumRule, index_expressions, instances, sum_rule
+from smalltorch.engine.sums import SumRule, Usable, index_expressions, instances, sum_rule
 
 TRUE: dict[str, Callable[[Expr, Expr], bool]] = {
     "=": lambda a, b: a == b,
@@ -19,7 +19,7 @@ TRUE: dict[str, Callable[[Expr, Expr], bool]] = {
 }
 
 
-def refute(left: Expr, relation: str, right: Expr, facts: Iterable[Fact], trials: int = 60) -> str | None:
+def refute(left: Expr, relation: str, right: Expr, facts: Iterable[Usable], trials: int = 60) -> str | None:
     """Small rational values that satisfy the hypotheses and break `left relation right`, as text; None if none found.
 
         >>> x = Symbol("x", real=True)
@@ -53,7 +53,7 @@ def refute(left: Expr, relation: str, right: Expr, facts: Iterable[Fact], trials
 
 
 def _sample(
-    left: Expr, relation: str, right: Expr, facts: list[Fact], values: dict[Symbol, Expr], random: Random
+    left: Expr, relation: str, right: Expr, facts: list[Usable], values: dict[Symbol, Expr], random: Random
 ) -> dict[Expr | str, Expr] | None:
     """One draw: everything that breaks the relation at the sizes given, or None if this draw does not."""
     sides = [side.xreplace(values).doit() for side in (left, right)]
@@ -99,7 +99,7 @@ def _scale(rule: SumRule, point: dict[Expr, Expr], values: dict[Symbol, Expr]) -
             point.update({e: point[e] * value / total for e in entries})
 
 
-def _holds(fact: Fact, values: dict[Symbol, Expr], point: dict[Expr, Expr]) -> bool:
+def _holds(fact: Usable, values: dict[Symbol, Expr], point: dict[Expr, Expr]) -> bool:
     """Whether a hypothesis holds at a point, wherever its entries occur there; False where that cannot be decided."""
     positions = sorted({e for leaf in point for e in index_expressions(leaf)}, key=str) if fact.free else []
     for choice in instances(fact.free, positions):

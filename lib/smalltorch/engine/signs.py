@@ -1,6 +1,7 @@
-"""The sign of an expression, read off its structure: squares, products, sums, hypotheses; never numerics."""
+"""The sign of an expression, read off its structure: squares, products, sums, hypotheses; of a number, by intervals."""
 
 from collections.abc import Iterable, Mapping
+from itertools import permutations
 
 from sympy import (
     Abs,
@@ -8,35 +9,49 @@ from sympy import (
     Expr,
     Indexed,
     KroneckerDelta,
+    Max,
+    Min,
     Mul,
-    NumberSymbol,
     Pow,
-    Rational,
+    Product,
     S,
     Sum,
     Symbol,
+    asinh,
+    atan,
+    binomial,
+    cosh,
     exp,
+    factorial,
+    gamma,
     log,
+    sinh,
+    tanh,
 )
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 from sympy.core.symbol import Dummy
 
-from smalltorch.engine.sums import Fact, Range, index_expressions, instances, is_range, normal_form, rename_bound
+from smalltorch.engine.interval import sign_of_number
+from smalltorch.engine.sums import Range, Usable, index_expressions, instances, is_range, normal_form, rename_bound
 
 POSITIVE, NONNEGATIVE, ZERO, NONPOSITIVE, NEGATIVE = "> 0", "≥ 0", "= 0", "≤ 0", "< 0"
 _OPPOSITE = {POSITIVE: NEGATIVE, NONNEGATIVE: NONPOSITIVE, ZERO: ZERO, NONPOSITIVE: NONNEGATIVE, NEGATIVE: POSITIVE}
+
+_ODD = (tanh, sinh, asinh, atan)  # increasing on the whole line, and 0 at 0: they have their argument's sign
+_INCREASING = (exp, log, *_ODD)
 
 _STATES = {">": {POSITIVE}, ">=": {POSITIVE, NONNEGATIVE, ZERO}, "<": {NEGATIVE}, "<=": {NEGATIVE, NONPOSITIVE, ZERO}}
 _MEANS = {">": POSITIVE, ">=": NONNEGATIVE, "<": NEGATIVE, "<=": NONPOSITIVE}
 
 
-def sign(expr: Expr, hypotheses: Iterable[Fact] = (), ranges: Mapping[Expr, Range] | None = None) -> str | None:
+def sign(expr: Expr, hypotheses: Iterable[Usable] = (), ranges: Mapping[Expr, Range] | None = None) -> str | None:
     """`> 0`, `≥ 0`, `= 0`, `≤ 0`, `< 0`, or None where the structure does not show a sign.
 
     Rules: a square of a real is ≥ 0; a product multiplies signs; terms of one sign add up; a sum has its summand's
     sign if its range is not reversed; symbols and entries have the sign they were declared with; a difference has the
-    sign that a hypothesis states. A number is compared exactly. `ranges`: the ranges that indices are known to lie in.
+    sign that a hypothesis states; f(a) - f(b) has the sign of a - b if f increases; |u| is at least u and -u, and
+    |u + v| at most |u| + |v|. A number is enclosed in an interval. `ranges`: those that indices are known to lie in.
 
         >>> from sympy import symbols
         >>> x, y = symbols("x y", real=True)
@@ -44,6 +59,8 @@ def sign(expr: Expr, hypotheses: Iterable[Fact] = (), ranges: Mapping[Expr, Rang
         ('> 0', '≤ 0', None)
     """
     hypotheses, ranges = tuple(hypotheses), dict(ranges or {})
+    if expr.is_number and (found := sign_of_number(expr)):
+        return found
     declared = _sign_of_leaf(expr)
     if declared is not None:
         return declared
@@ -52,22 +69,21 @@ def sign(expr: Expr, hypotheses: Iterable[Fact] = (), ranges: Mapping[Expr, Rang
     if isinstance(expr, Mul):
         return _product([sign(a, hypotheses, ranges) for a in expr.args])
     if isinstance(expr, Add):
-        return _total([sign(a, hypotheses, ranges) for a in expr.args])
+        total = _total([sign(a, hypotheses, ranges) for a in expr.args])
+        return total or _difference(expr, hypotheses, ranges) or _with_absolute_values(expr, hypotheses, ranges)
     if isinstance(expr, Pow):
         return _power(expr, sign(expr.base, hypotheses, ranges))
-    if isinstance(expr, Sum):
+    if isinstance(expr, Sum | Product):
         return _sum(expr, hypotheses, ranges)
-    return None
+    return _function(expr, hypotheses, ranges)
 
 
 def _sign_of_leaf(expr: Expr) -> str | None:
-    if isinstance(expr, Rational):
-        return POSITIVE if expr > 0 else NEGATIVE if expr < 0 else ZERO
-    if isinstance(expr, NumberSymbol) or (isinstance(expr, exp) and expr.args[0].is_real):
-        return POSITIVE  # π, e, and exponentials
+    if isinstance(expr, exp) and expr.args[0].is_real:
+        return POSITIVE
     if isinstance(expr, Abs | KroneckerDelta):
-        return NONNEGATIVE
-    if isinstance(expr, Symbol | Indexed | AppliedUndef):
+        return POSITIVE if expr.is_positive else NONNEGATIVE
+    if isinstance(expr, Symbol | Indexed | AppliedUndef) or (isinstance(expr, Add) and expr.is_integer):
         for assumption, result in (
             ("positive", POSITIVE),
             ("negative", NEGATIVE),
@@ -79,7 +95,65 @@ def _sign_of_leaf(expr: Expr) -> str | None:
     return None
 
 
-def _stated_sign(expr: Expr, hypotheses: tuple[Fact, ...], ranges: dict[Expr, Range]) -> str | None:
+def _function(expr: Expr, hypotheses: tuple[Usable, ...], ranges: dict[Expr, Range]) -> str | None:
+    """The sign of a function's value, from that of its arguments."""
+    signs = [sign(a, hypotheses, ranges) for a in expr.args]
+    if isinstance(expr, exp | cosh):
+        return POSITIVE if is_real(expr.args[0], hypotheses) else None
+    if isinstance(expr, _ODD):
+        return signs[0]
+    if isinstance(expr, log):
+        return sign(expr.args[0] - 1, hypotheses, ranges) if signs[0] == POSITIVE else None
+    if isinstance(expr, Max | Min) and all(is_real(a, hypotheses) for a in expr.args):
+        some, every = (any, all) if isinstance(expr, Max) else (all, any)
+        if some(s == POSITIVE for s in signs):
+            return POSITIVE
+        if some(s in (POSITIVE, NONNEGATIVE, ZERO) for s in signs):
+            return NONNEGATIVE
+        return NONPOSITIVE if every(s in (NEGATIVE, NONPOSITIVE, ZERO) for s in signs) else None
+    if isinstance(expr, factorial | binomial) and all(s in (POSITIVE, NONNEGATIVE, ZERO) for s in signs):
+        return POSITIVE if isinstance(expr, factorial) else NONNEGATIVE
+    return POSITIVE if isinstance(expr, gamma) and signs == [POSITIVE] else None
+
+
+def _difference(expr: Add, hypotheses: tuple[Usable, ...], ranges: dict[Expr, Range]) -> str | None:
+    """The sign of c f(a) - c f(b) for an increasing f, which is that of c (a - b); and of |u| - u, max - u, u - min."""
+    if len(expr.args) != 2:
+        return None
+    for (c, first), (minus_c, second) in permutations([a.as_coeff_Mul() for a in expr.args]):
+        if c < 0 and c == -minus_c and isinstance(second, Max) and first in second.args:
+            return NONNEGATIVE
+        if c > 0 and c == -minus_c and isinstance(second, Min) and first in second.args:
+            return NONNEGATIVE
+        if c <= 0 or not isinstance(first, _INCREASING):
+            continue
+        if isinstance(first, exp) and minus_c * second == -c:  # 1 is exp(0)
+            second, minus_c = exp(0, evaluate=False), -c
+        arguments = [first.args[0], second.args[0]] if first.func == second.func and c == -minus_c else []
+        defined = is_positive if isinstance(first, log) else is_real
+        if arguments and all(defined(a, hypotheses) for a in arguments):
+            return sign(arguments[0] - arguments[1], hypotheses, ranges)
+    return None
+
+
+def _with_absolute_values(expr: Add, hypotheses: tuple[Usable, ...], ranges: dict[Expr, Range]) -> str | None:
+    """≥ 0 where putting |u| + |v| for |u + v|, or -|u| for u, where that is subtracted, leaves something ≥ 0."""
+    if not expr.has(Abs):
+        return None
+    kept = {a for a in expr.args if sign(a, hypotheses, ranges) in (POSITIVE, NONNEGATIVE)}
+    bounded = Add(*kept)
+    for term in set(expr.args) - kept:
+        coefficient, rest = term.as_coeff_Mul()
+        if not is_real(rest, hypotheses):
+            return None
+        terms = [t for t in rest.args[0].args] if isinstance(rest, Abs) and isinstance(rest.args[0], Add) else [rest]
+        bounded -= Abs(coefficient) * Add(*map(Abs, terms))
+    if bounded == expr:
+        return None
+    return NONNEGATIVE if sign(bounded, hypotheses, ranges) in (POSITIVE, NONNEGATIVE, ZERO) else None
+
+
+def _stated_sign(expr: Expr, hypotheses: tuple[Usable, ...], ranges: dict[Expr, Range]) -> str | None:
     """The sign that a hypothesis a ≥ b (…) gives to an instance of a − b or of b − a."""
     for fact in hypotheses:
         difference = rename_bound(fact.statement.lhs - fact.statement.rhs)
@@ -87,10 +161,12 @@ def _stated_sign(expr: Expr, hypotheses: tuple[Fact, ...], ranges: dict[Expr, Ra
         for values in instances(fact.free, index_expressions(expr) if fact.free else (), fact.within, ranges):
             instance = difference.xreplace(values)
             try:
-                if normal_form(expr - instance) == 0:
-                    return stated
-                if normal_form(expr + instance) == 0:
-                    return _OPPOSITE[stated]
+                for known, rest in ((stated, expr - instance), (_OPPOSITE[stated], expr + instance)):
+                    left = normal_form(rest)
+                    if left == 0:
+                        return known
+                    if left.is_Rational and (total := _total([known, sign(left)])):  # a - b + 1, where a ≥ b is known
+                        return total
             except ValueError:  # outside the normal form's domain: nothing is known
                 continue
     return None
@@ -134,7 +210,7 @@ def _power(expr: Pow, base: str | None) -> str | None:
     return None
 
 
-def _sum(expr: Sum, hypotheses: tuple[Fact, ...], ranges: dict[Expr, Range]) -> str | None:
+def _sum(expr: Sum | Product, hypotheses: tuple[Usable, ...], ranges: dict[Expr, Range]) -> str | None:
     summand, nonempty = expr.function, True
     for index, lo, hi in expr.limits:
         if not is_range(lo, hi):
@@ -143,16 +219,19 @@ def _sum(expr: Sum, hypotheses: tuple[Fact, ...], ranges: dict[Expr, Range]) -> 
         position = lo + Dummy(index.name, integer=True, nonnegative=True)
         summand, ranges = summand.xreplace({index: position}), ranges | {position: (lo, hi)}
     inner = sign(summand, hypotheses, ranges)
+    if isinstance(expr, Product):
+        return inner if inner in (POSITIVE, NONNEGATIVE) else None
     if inner in (POSITIVE, NEGATIVE) and not nonempty:
         return NONNEGATIVE if inner == POSITIVE else NONPOSITIVE
     return inner
 
 
-def is_real(expr: Expr, hypotheses: Iterable[Fact] = ()) -> bool:
+def is_real(expr: Expr, hypotheses: Iterable[Usable] = ()) -> bool:
     """Whether the structure shows that `expr` is real where it is defined. (SymPy does not know that a delta is.)"""
+    hypotheses = tuple(hypotheses)
     if isinstance(expr, KroneckerDelta):
         return True
-    if isinstance(expr, Sum):
+    if isinstance(expr, Sum | Product):
         return is_real(expr.function, hypotheses)
     if isinstance(expr, Add | Mul | exp):
         return all(is_real(a, hypotheses) for a in expr.args)
@@ -161,15 +240,15 @@ def is_real(expr: Expr, hypotheses: Iterable[Fact] = ()) -> bool:
         return bool(whole) or (is_real(expr.exp, hypotheses) and is_nonnegative(expr.base, hypotheses))
     if isinstance(expr, log):
         return is_positive(expr.args[0], hypotheses)
-    known = {e: Dummy(real=True) for e in expr.atoms(KroneckerDelta, Sum) if is_real(e, hypotheses)}
+    known = {e: Dummy(real=True) for e in expr.atoms(KroneckerDelta, Sum, Product) if is_real(e, hypotheses)}
     return bool(expr.xreplace(known).is_real)
 
 
-def is_nonnegative(expr: Expr, hypotheses: Iterable[Fact] = (), ranges: Mapping[Expr, Range] | None = None) -> bool:
+def is_nonnegative(expr: Expr, hypotheses: Iterable[Usable] = (), ranges: Mapping[Expr, Range] | None = None) -> bool:
     """Whether the structure of `expr` shows that it is at least 0."""
     return sign(expr, hypotheses, ranges) in (POSITIVE, NONNEGATIVE, ZERO)
 
 
-def is_positive(expr: Expr, hypotheses: Iterable[Fact] = (), ranges: Mapping[Expr, Range] | None = None) -> bool:
+def is_positive(expr: Expr, hypotheses: Iterable[Usable] = (), ranges: Mapping[Expr, Range] | None = None) -> bool:
     """Whether the structure of `expr` shows that it is greater than 0."""
     return expr is not S.Zero and sign(expr, hypotheses, ranges) == POSITIVE

@@ -22,16 +22,19 @@ Not seen here: what SymPy cancels when an expression is built, such as x/x; the 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations, product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sympy import (
     Add,
     Basic,
+    Derivative,
     Dummy,
     Expr,
     Indexed,
+    IndexedBase,
     Integral,
     KroneckerDelta,
+    Lambda,
     Mul,
     Number,
     Pow,
@@ -40,7 +43,10 @@ from sympy import (
     Subs,
     Sum,
     Symbol,
+    exp,
     expand,
+    expand_log,
+    log,
     sympify,
 )
 from sympy.concrete.expr_with_limits import ExprWithLimits
@@ -70,16 +76,21 @@ class SumRule(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fact:
+class Usable:
     """A statement that may be used, for all values of the indices `free` that have the properties declared of them.
 
-    `within`: the ranges that some of these indices must lie in; `name`: the derivation that proved the statement.
+    `within`: the ranges that some of these indices must lie in; `name`: the derivation that proved it, if one did.
     """
 
     statement: Boolean  # a relation, unless SymPy decides it when it is written down
     free: tuple[Symbol, ...] = ()
-    name: str = ""
     within: Mapping[Symbol, Range] = field(default_factory=dict)
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Given(Usable):
+    """A statement that is assumed."""
 
 
 def is_plain_index(index: Basic) -> bool:
@@ -96,7 +107,7 @@ def lacking(value: Expr, symbol: Symbol) -> list[str]:
     ]
 
 
-def sum_rule(fact: Fact) -> SumRule | None:
+def sum_rule(fact: Usable) -> SumRule | None:
     """The fact as a rule for a sum, if it is the equality Σ (one factor) = value."""
     left, right = fact.statement.lhs, fact.statement.rhs
     is_rule = isinstance(fact.statement, Equality) and isinstance(left, Sum) and not right.has(Sum)
@@ -132,13 +143,13 @@ def normal_form(expr: Expr, rules: Iterable[SumRule] = (), ranges: Mapping[Symbo
     result, pending = S.Zero, _flatten(rename_bound(expr))
     while pending:
         term, bound = pending.pop()
-        term = _expand_numerators(term)
+        term = _expand_numerators(term, rules, free_ranges | bound)
         if term.has(S.NaN, S.ComplexInfinity):
             raise ValueError(f"undefined term in {expr}")
         if isinstance(term, Add):
             pending += [(t, dict(bound)) for t in term.args]
             continue
-        factors = list(Mul.make_args(term))
+        factors = [f for factor in Mul.make_args(term) for f in _split_exponential(factor, bound)]
         reduced = _sum_out_delta(factors, bound, free_ranges) or _sum_out_index(factors, bound, rules, free_ranges)
         if reduced is not None:
             pending.append(reduced)
@@ -174,7 +185,7 @@ def instances(
 
 
 def match(
-    pattern: Expr, fact: Fact | SumRule, expr: Basic, ranges: Mapping[Expr, Range] | None = None
+    pattern: Expr, fact: Usable | SumRule, expr: Basic, ranges: Mapping[Expr, Range] | None = None
 ) -> dict[Symbol, Expr] | None:
     """The values of a fact's free indices for which `pattern` is `expr`, up to the names of bound indices."""
     if pattern.func != expr.func:
@@ -200,6 +211,38 @@ def _with_fresh_indices(expr: Sum | Product) -> Expr:
         names[index] = Dummy(index.name, integer=True)
         limits.insert(0, (names[index], lo, hi))
     return expr.func(expr.function.xreplace(names), *limits)
+
+
+def write_out(expr: Basic, at_most: int = 60) -> Any:
+    """The same with sums and products between numbers written out, unless they have more than `at_most` terms."""
+    if isinstance(expr, Sum | Product):
+        *inner, (index, lo, hi) = ((i, write_out(lo), write_out(hi)) for i, lo, hi in expr.limits)
+        if lo.is_Integer and hi.is_Integer and hi - lo < at_most:
+            body = expr.func(expr.function, *inner) if inner else expr.function
+            parts = [write_out(rename_bound(body).xreplace({index: S(v)})) for v in range(int(lo), int(hi) + 1)]
+            return (Add if isinstance(expr, Sum) else Mul)(*parts)
+        return expr.func(write_out(expr.function), *inner, (index, lo, hi))
+    return expr.func(*map(write_out, expr.args)) if expr.has(Sum, Product) else expr
+
+
+def substitute(expr: Expr, values: Mapping[Symbol | IndexedBase, Expr]) -> Expr:
+    """Replace symbols by expressions, and bases by Lambdas of their indices, at once and without capturing indices."""
+    bases = {b: v for b, v in values.items() if isinstance(b, IndexedBase)}
+    symbols = {s: v for s, v in values.items() if not isinstance(s, IndexedBase)}
+    places = {s: Dummy() for s in symbols}  # what is put in is not searched for the bases
+
+    def entry(q: Indexed) -> Expr:
+        value, indices = bases[q.base], [fill(index) for index in q.indices]
+        return (
+            rename_bound(value.expr).xreplace(dict(zip(value.variables, indices, strict=True)))
+            if isinstance(value, Lambda)
+            else value[indices]
+        )
+
+    def fill(e: Expr) -> Expr:
+        return e.xreplace({q: entry(q) for q in e.atoms(Indexed) if q.base in bases})
+
+    return fill(rename_bound(expr).xreplace(places)).xreplace({place: symbols[s] for s, place in places.items()})
 
 
 def bound_ranges(expr: Expr) -> Ranges:
@@ -241,20 +284,41 @@ def is_range(lo: Expr, hi: Expr) -> bool:
     return bool(lo.is_integer and hi.is_integer and (hi - lo + 1).is_nonnegative)
 
 
-def _expand_numerators(expr: Expr) -> Expr:
+def _expand_numerators(expr: Expr, rules: tuple[SumRule, ...], ranges: Ranges) -> Expr:
     """Expand products, keeping everything else whole: `expand` would merge denominators."""
     hidden: dict[Expr, Dummy] = {}
-    expanded = expand(_hide_atoms(expr, hidden))
-    return expanded.xreplace({dummy: e for e, dummy in hidden.items()})
+
+    def inside(e: Expr) -> Expr:
+        """An atom with the normal form of what it is a function of, where that has sums."""
+        if not e.has(Sum) or isinstance(e, ExprWithLimits | Indexed | Derivative):
+            return e
+        try:
+            return e.func(*[normal_form(a, rules, ranges) if a.has(Sum) else a for a in e.args])
+        except ValueError:  # outside the normal form's domain: it stays as it is
+            return e
+
+    def hide(e: Expr) -> Expr:
+        """A polynomial in which everything else has a name; `hidden` keeps the names."""
+        if isinstance(e, Add | Mul) or (isinstance(e, Pow) and e.exp.is_Integer and e.exp > 0):
+            return e.func(*[hide(a) for a in e.args])
+        if isinstance(e, Number | Symbol | Indexed):
+            return e
+        atom = inside(e)
+        if isinstance(atom, log):  # of positive factors, into a sum of logarithms
+            atom = expand_log(atom, deep=False)
+        if atom != e and isinstance(atom, Add | Mul):  # a quotient of sums has become a product, for instance
+            return hide(atom)
+        return hidden.setdefault(atom, Dummy(commutative=bool(atom.is_commutative)))
+
+    return expand(hide(expr)).xreplace({dummy: e for e, dummy in hidden.items()})
 
 
-def _hide_atoms(e: Expr, hidden: dict[Expr, Dummy]) -> Expr:
-    """A polynomial in which everything else has a name; `hidden` takes the names."""
-    if isinstance(e, Add | Mul) or (isinstance(e, Pow) and e.exp.is_Integer and e.exp > 0):
-        return e.func(*[_hide_atoms(a, hidden) for a in e.args])
-    if isinstance(e, Number | Symbol | Indexed):
-        return e
-    return hidden.setdefault(e, Dummy(commutative=bool(e.is_commutative)))
+def _split_exponential(factor: Expr, bound: Ranges) -> list[Expr]:
+    """exp(a + b) as exp(a) and exp(b), where a has bound indices and b has none: SymPy joins what `expand` splits."""
+    if not (isinstance(factor, exp) and isinstance(factor.args[0], Add) and factor.is_commutative):
+        return [factor]
+    constant, varying = factor.args[0].as_independent(*bound, as_Add=True) if bound else (S.Zero, factor.args[0])
+    return [factor] if constant == 0 or varying == 0 else [exp(constant), exp(varying)]
 
 
 def _sum_out_delta(factors: list[Expr], bound: Ranges, free_ranges: Ranges) -> tuple[Expr, Ranges] | None:
@@ -335,3 +399,29 @@ def _renaming(summand: Expr, bound: Ranges, order: tuple[Symbol, ...]) -> tuple[
 def _printed(renaming: tuple[Expr, list[Limit]]) -> tuple[str, str]:
     summand, limits = renaming
     return str(summand.xreplace(_PRINTED)), str(limits)
+
+
+def peel(expr: Expr, n: Symbol) -> Expr:
+    """expr at n + 1, with the last term split off every sum that has one more there.
+
+    Raises:
+        ValueError: for a sum whose range moves in another way, and for one in a range that moves.
+    """
+
+    def split(e: Expr) -> Expr:
+        if not e.has(Sum):
+            return e
+        if not isinstance(e, Sum):
+            return e.func(*map(split, e.args))
+        before = [tuple(end.xreplace({n: n - 1}) for end in limit[1:]) for limit in e.limits]
+        grown = [expand(hi - last) for (_, lo, hi), (_, last) in zip(e.limits, before, strict=True)]
+        starts = all(lo == first for (_, lo, _), (first, _) in zip(e.limits, before, strict=True))
+        if starts and not any(grown):
+            return e.func(split(e.function), *e.limits)
+        (index, lo, hi), *others = e.limits
+        if others or not starts or grown != [1]:
+            raise ValueError(f"cannot split the last term off {e}: write nested sums up to n")
+        summand = split(e.function)
+        return Sum(summand, (index, lo, expand(before[0][1]))) + summand.xreplace({index: hi})
+
+    return split(rename_bound(expr).xreplace({n: n + 1}))
