@@ -3,7 +3,25 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sympy import Abs, Function, IndexedBase, KroneckerDelta, Rational, S, Sum, Symbol, exp, log, pi, sqrt, symbols
+from sympy import (
+    Abs,
+    E,
+    Function,
+    IndexedBase,
+    KroneckerDelta,
+    Max,
+    Min,
+    Rational,
+    S,
+    Sum,
+    Symbol,
+    exp,
+    log,
+    pi,
+    sqrt,
+    symbols,
+    tanh,
+)
 
 from smalltorch.engine.signs import is_nonnegative, is_positive, is_real, sign
 from smalltorch.engine.sums import Given
@@ -87,6 +105,31 @@ def test_not_seen(expr):
 
 def test_a_sum_that_may_be_empty_is_not_positive():
     assert is_nonnegative(Sum(exp(x[i]), (i, 2, n))) and not is_positive(Sum(exp(x[i]), (i, 2, n)))
+
+
+def test_numbers():
+    for expr in (sqrt(2) - 1, E - 2, 1 - tanh(1) ** 2, sqrt(2) + sqrt(3) - pi, log(2), S(10) ** 30 + sqrt(2) - 10**30):
+        assert sign(expr) == "> 0" and sign(-expr) == "< 0", expr
+    assert sign(sqrt(2) + sqrt(3) - sqrt(5 + 2 * sqrt(6))) is None  # it is 0, and no interval tells
+
+
+def test_increasing_functions():
+    assert sign(exp(r) - exp(t), [Given(r >= t)]) == "≥ 0" and sign(exp(q) - 1) == "≥ 0"
+    assert sign(log(1 + q)) == "≥ 0" and sign(log(a) - log(b), [Given(a < b)]) == "< 0"
+    assert sign(tanh(q)) == "≥ 0" and sign(tanh(r) - tanh(t), [Given(r > t)]) == "> 0"
+    assert sign(exp(r) - exp(t)) is None and sign(exp(z) - 1, [Given(r >= 0)]) is None
+    assert sign(2 * exp(r) - exp(t), [Given(r >= t)]) is None and sign(r**2 - t**2, [Given(r >= t)]) is None
+
+
+def test_absolute_values_and_extremes():
+    assert sign(Abs(r) - r) == "≥ 0" and sign(Abs(r) + Abs(t) - Abs(r + t)) == "≥ 0"
+    assert sign(Abs(r) - t) is None and sign(Abs(r + t) - Abs(r) - Abs(t)) is None and sign(r - Abs(r)) is None
+    assert sign(r - Min(r, t)) == "≥ 0" and sign(Max(r, t) - r) == "≥ 0"
+    assert sign(Min(r, t) - r) is None and sign(Max(r, q)) == "≥ 0" and sign(Min(r, q)) is None
+
+
+def test_a_number_beyond_what_is_stated():
+    assert sign(r - t + 1, [Given(r >= t)]) == "> 0" and sign(r - t - 1, [Given(r >= t)]) is None
 
 
 def test_zero_is_not_positive():

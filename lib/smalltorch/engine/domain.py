@@ -112,6 +112,8 @@ def check(e: Expr, known: Any) -> None:
     Raises:
         StepError: naming the part, and what is missing.
     """
+    if e in (S.NaN, S.ComplexInfinity):
+        raise StepError("a value is not defined: it is divided by 0, for instance")
     if isinstance(e, Symbol | Rational | NumberSymbol | IndexedBase) or e is I:
         return
     if isinstance(e, Sum | Product):

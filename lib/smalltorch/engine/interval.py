@@ -64,9 +64,11 @@ def _precision(bits: int) -> Iterator[None]:
 def sign_of_number(expr: Expr) -> str | None:
     """The sign of a number: `> 0`, `< 0`, `= 0` for a rational; None where no interval decides.
 
-    >>> from sympy import sqrt
-    >>> sign_of_number(sqrt(2) - 1), sign_of_number(2 - E), sign_of_number(sqrt(2) * sqrt(3) - sqrt(6))
-    ('> 0', '< 0', '= 0')
+        >>> from sympy import sqrt
+        >>> sign_of_number(sqrt(2) - 1), sign_of_number(2 - E), sign_of_number(sqrt(2) * sqrt(3) - sqrt(6))
+        ('> 0', '< 0', '= 0')
+
+    Three precisions are tried.
     """
     if isinstance(expr, Rational):
         return "> 0" if expr > 0 else "< 0" if expr < 0 else "= 0"

@@ -222,7 +222,7 @@ def concluded(fact: Fact, name: str, expressions: Iterable[Expr]) -> Fact:
     `expressions`: everything else that its proof used.
     """
     left, right = fact.statement.lhs, fact.statement.rhs
-    sides = [_evaluated(left).as_dummy(), _evaluated(right).as_dummy()]
+    sides = [e.as_dummy() if e.args else e for e in (_evaluated(left), _evaluated(right))]  # a symbol stays itself
     if sides[0] == sides[1] or all(isinstance(side, Rational) for side in sides):
         raise StepError(f"{text(fact.statement)} says nothing")
     assumed = [side for given in fact.hypotheses for side in (given.statement.lhs, given.statement.rhs)]

@@ -33,15 +33,23 @@ def demand_unique(expressions: Iterable[Expr]) -> None:
     """
     by_name: dict[str, Name] = {}
     for expr in expressions:
-        labels = {e.base.label for e in expr.atoms(Indexed)}
-        functions = {e.func for e in expr.atoms(AppliedUndef)}
-        for name in symbols_of(expr) - labels | {e.base for e in expr.atoms(Indexed)} | functions:
+        for name in sorted(_things(expr), key=str):
             other = by_name.setdefault(str(name), name)
             if other != name:
                 kinds = {type(n) if isinstance(n, Symbol | IndexedBase) else FunctionClass for n in (name, other)}
                 what = {Symbol: "symbols", IndexedBase: "bases", FunctionClass: "functions"}
                 kind = what[kinds.pop()] if len(kinds) == 1 else "things"
                 raise StepError(f"two {kind} are called {name}, with different assumptions or of different kinds")
+
+
+def _things(expr: Basic) -> set[Name]:
+    """All symbols (bound ones among them), bases and functions; a label counts where it stands alone."""
+    if isinstance(expr, Symbol):
+        return set() if isinstance(expr, Dummy) else {expr}
+    if isinstance(expr, IndexedBase):
+        return {expr}
+    inner = set().union(*map(_things, expr.args)) if expr.args else set()
+    return inner | {expr.func} if isinstance(expr, AppliedUndef) else inner
 
 
 def properties(name: Name) -> Mapping[str, bool]:

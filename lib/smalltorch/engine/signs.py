@@ -59,8 +59,8 @@ def sign(expr: Expr, hypotheses: Iterable[Usable] = (), ranges: Mapping[Expr, Ra
         ('> 0', '≤ 0', None)
     """
     hypotheses, ranges = tuple(hypotheses), dict(ranges or {})
-    if expr.is_number and (found := sign_of_number(expr)):
-        return found
+    if expr.is_number and not expr.has(Sum, Product):
+        return sign_of_number(expr)
     declared = _sign_of_leaf(expr)
     if declared is not None:
         return declared
