@@ -47,6 +47,7 @@ from sympy import (
 from smalltorch.engine.context import Context
 from smalltorch.engine.derive import (
     Derivation,
+    Increasing,
     Induction,
     Monotone,
     StepError,
@@ -327,6 +328,18 @@ CASES = [pytest.param(*case, id=f"{family} {k}") for family, cases in REFUSED.it
 def test_refused(attack, reason):
     with pytest.raises((StepError, ValueError), match=reason):
         attack()
+
+
+def test_increasing_needs_its_domain():
+    chain = D(r).le(Abs(r) + 1, "squares", by=Increasing(2, 1 + 2 * Abs(r))).qed()
+    assert chain.conclusion.rhs == Abs(r) + 1
+    for attempt in (
+        lambda: D(S(1), t**2 >= 1).le(t, "squares", by=Increasing(2, t**2 - 1)),  # t = -1
+        lambda: D(r).le(t, "logarithms", by=Increasing(log)),
+        lambda: D(r, t**2 >= r**2).le(t, "no", by=Increasing(cos, S(0))),
+    ):
+        with pytest.raises(StepError, match="is not seen to be one|is not seen to be > 0|f must be"):
+            attempt()
 
 
 def test_a_fact_comes_out_of_a_rule_only():

@@ -13,16 +13,18 @@ from sympy import (
     KroneckerDelta,
     Mul,
     Pow,
+    Product,
     Rational,
     S,
     Sum,
     Symbol,
     exp,
     expand,
+    log,
     symbols,
 )
 
-from smalltorch.engine.sums import Given, SumRule, match, normal_form, rename_bound, sum_rule
+from smalltorch.engine.sums import Given, SumRule, match, normal_form, peel, rename_bound, sum_rule, write_out
 
 n, m = symbols("n m", integer=True, positive=True)
 i, j, k, l = symbols("i j k l", integer=True)  # noqa: E741
@@ -33,6 +35,8 @@ rows = SumRule(A[i, j], j, (S(1), n), S(1), (i,))
 distribution = SumRule(p[j], j, (S(1), n), S(1))
 P, Q = Function("P", commutative=False), Function("Q", commutative=False)
 T = Symbol("T", commutative=False)
+a, b = symbols("a b", positive=True)
+r, t = symbols("r t", real=True)
 
 
 def same(left, right, rules=(), ranges=None) -> bool:
@@ -117,6 +121,34 @@ def test_a_delta_does_not_capture():
     left = Sum(KroneckerDelta(j, k) / Sum(exp(x[j] * y[k]), K), J)
     assert not same(left, 1 / Sum(exp(x[k] * y[k]), K), ranges={k: (S(1), n)})
     assert same(left, 1 / Sum(exp(x[k] * y[l]), (l, 1, n)), ranges={k: (S(1), n)})
+    product = Sum(KroneckerDelta(j, k) * Product(x[j] + y[k], K), J)
+    assert not same(product, Product(x[k] + y[k], K), ranges={k: (S(1), n)})
+
+
+def test_the_normal_form_reaches_into_atoms():
+    assert same(exp(Sum(x[i] + y[i], I)), exp(Sum(y[j], J) + Sum(x[k], K)))
+    assert same(1 / Sum(exp(x[i] + r), I), exp(-r) / Sum(exp(x[j]), J))
+    assert same(log(a * b), log(a) + log(b)) and not same(log(r * t), log(r) + log(t))
+    assert not same(exp(Sum(x[i], I)), Sum(exp(x[i]), I)) and not same(exp(Sum(x[i] * y[i], I)), exp(Sum(x[i], I)))
+
+
+def test_a_last_term_is_split_off():
+    N = Symbol("N", integer=True, positive=True)
+    for sum_, after in (
+        (Sum(x[i], (i, 1, N)), Sum(x[i], (i, 1, N)) + x[N + 1]),
+        (Sum(x[i], (i, 0, N - 1)), Sum(x[i], (i, 0, N - 1)) + x[N]),
+        (N * Sum(x[i], I), (N + 1) * Sum(x[i], I)),
+    ):
+        assert same(peel(sum_, N), after)
+    for sum_ in (Sum(x[i], (i, 1, 2 * N)), Sum(x[i], (i, N, N + 1)), Sum(x[i], (i, 1, N), (j, 1, N))):
+        with pytest.raises(ValueError, match="cannot split"):
+            peel(sum_, N)
+
+
+def test_sums_are_written_out():
+    assert write_out(Sum(A[i, j], (j, 1, i), (i, 1, 2))) == A[1, 1] + A[2, 1] + A[2, 2]
+    assert write_out(Product(x[i], (i, 1, 2)) + Sum(x[i], (i, 3, 2))) == x[1] * x[2]
+    assert write_out(Sum(x[i], I)) == Sum(x[i], I)
 
 
 @pytest.mark.parametrize(

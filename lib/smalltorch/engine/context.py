@@ -225,19 +225,20 @@ class Context:
         rest = normal_form(expr, self._sum_rules(), self.ranges)
         if rest == 0 or not rest.is_commutative:  # what follows takes factors to commute
             return rest, "normal form"
-        found = self._close(rest)
+        found = self._close(rest, (expand, cancel))
         if found[0] != 0:
             again = normal_form(self.unfold(rename_bound(rest)), self._sum_rules(), self.ranges)
             for regrouped in regroupings(again, lambda summand: self._close(summand)[0]):
-                if (closed := self._close(regrouped))[0] == 0:
+                if (closed := self._close(regrouped, (expand, cancel)))[0] == 0:
                     return closed
+            found = self._close(rest)
         return found
 
-    def _close(self, rest: Expr) -> Reduced:
+    def _close(self, rest: Expr, reducers: tuple[Callable[[Expr], Expr], ...] = ()) -> Reduced:
         hidden: dict[Expr, Dummy] = {}  # one name for a sum, whatever its bound index is called
         sums = {s: hidden.setdefault(s.as_dummy(), Dummy()) for s in rest.atoms(Sum)}
         names, how = {d: s for s, d in sums.items()}, "normal form"
-        for simpler in (expand, cancel, simplify):
+        for simpler in reducers or (expand, cancel, simplify):
             if rest != 0:
                 before, how = rest.xreplace(sums), simpler.__name__
                 rest = simpler(before).xreplace(names)

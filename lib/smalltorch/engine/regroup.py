@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from sympy import Add, Expr, Mul, S, Sum, expand_mul
+from sympy import Add, Expr, Indexed, Mul, S, Sum, expand_mul
+from sympy.core.function import AppliedUndef
 
 from smalltorch.engine.sums import is_range
 
@@ -10,15 +11,14 @@ Limits = tuple[tuple[Expr, ...], ...]
 
 
 def regroupings(expr: Expr, simpler: Callable[[Expr], Expr]) -> Iterator[Expr]:
-    """Forms of a sum of sums that have its value: merged; ends split off and merged; shifted to start at 0 and merged.
+    """Forms of a sum of sums that have its value: as it is; merged; ends split off and merged; shifted first.
 
     `simpler` simplifies the summand of a merged sum.
     """
-    if not expr.has(Sum):
-        return
-    yield merged(expr, simpler)
-    yield merged(_aligned(expr), simpler)
-    yield merged(_aligned(_shifted(expr)), simpler)
+    yield expr
+    if expr.has(Sum):
+        for arranged in (expr, _aligned(expr), _aligned(_shifted(expr)), _aligned(_shifted(expr, by_subscript=True))):
+            yield merged(arranged, simpler)
 
 
 def merged(expr: Expr, simpler: Callable[[Expr], Expr] = lambda summand: summand) -> Expr:
@@ -79,10 +79,14 @@ def _split(total: Sum, lo: Expr, hi: Expr) -> Expr:
     return Add(*before, Sum(total.function, (index, lo, hi)), *after)
 
 
-def _shifted(expr: Expr) -> Expr:
-    """Every sum over one index from 0 on."""
+def _shifted(expr: Expr, by_subscript: bool = False) -> Expr:
+    """Every sum over one index from 0 on; or so that its least subscript index + c has c = 0."""
     replaced: dict[Sum, Expr] = {}
     for total in _single(expr):
         index, lo, hi = total.limits[0]
-        replaced[total] = Sum(total.function.xreplace({index: index + lo}), (index, S.Zero, hi - lo))
+        by = lo
+        if by_subscript:
+            subscripts = [s - index for e in total.function.atoms(Indexed, AppliedUndef) for s in e.args[-1:]]
+            by = -min((c for c in subscripts if c.is_Integer), default=S.Zero)
+        replaced[total] = Sum(total.function.xreplace({index: index + by}), (index, lo - by, hi - by))
     return expr.xreplace(replaced)

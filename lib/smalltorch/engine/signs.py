@@ -125,14 +125,15 @@ def _difference(expr: Add, hypotheses: tuple[Usable, ...], ranges: dict[Expr, Ra
             return NONNEGATIVE
         if c > 0 and c == -minus_c and isinstance(second, Min) and first in second.args:
             return NONNEGATIVE
-        if c <= 0 or not isinstance(first, _INCREASING):
+        if not isinstance(first, _INCREASING):
             continue
         if isinstance(first, exp) and minus_c * second == -c:  # 1 is exp(0)
             second, minus_c = exp(0, evaluate=False), -c
         arguments = [first.args[0], second.args[0]] if first.func == second.func and c == -minus_c else []
         defined = is_positive if isinstance(first, log) else is_real
         if arguments and all(defined(a, hypotheses) for a in arguments):
-            return sign(arguments[0] - arguments[1], hypotheses, ranges)
+            found = sign(arguments[0] - arguments[1], hypotheses, ranges)
+            return found if c > 0 or found is None else _OPPOSITE[found]
     return None
 
 

@@ -155,7 +155,13 @@ def normal_form(expr: Expr, rules: Iterable[SumRule] = (), ranges: Mapping[Symbo
             pending.append(reduced)
         else:
             result += _canonical_monomial(factors, bound)
-    return expand(result)
+    return _expand_outside(result)
+
+
+def _expand_outside(expr: Expr) -> Expr:
+    """Expanded, but exp(Σ) stays whole: `expand` would make a product of it."""
+    hidden = {e: Dummy() for e in expr.atoms(exp) if e.args[0].has(Sum)}
+    return expand(expr.xreplace(hidden)).xreplace({dummy: e for e, dummy in hidden.items()})
 
 
 def index_expressions(expr: Expr) -> list[Expr]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from random import Random
+from typing import Any
 
 from sympy import Basic, Expr, I, Indexed, Rational, Symbol
 from sympy.core.function import AppliedUndef
@@ -50,6 +51,15 @@ def leaves_of(expr: Basic) -> set[Expr]:
     if isinstance(expr, Symbol | Indexed | AppliedUndef):
         return {expr}
     return set().union(*map(leaves_of, expr.args)) if expr.args else set()
+
+
+def put(expr: Basic, values: Mapping[Expr, Expr]) -> Any:
+    """The expression with values in place of its leaves; what an undefined function is of stays as it is."""
+    if expr in values:
+        return values[expr]
+    if isinstance(expr, Symbol | Indexed | AppliedUndef) or not expr.args:
+        return expr
+    return expr.func(*[put(a, values) for a in expr.args])
 
 
 def draw(leaf: Expr, random: Random) -> Expr:

@@ -29,7 +29,7 @@ from smalltorch.engine.display import text
 from smalltorch.engine.interval import Unknown, enclose, sign_of_number
 from smalltorch.engine.refusal import StepError
 from smalltorch.engine.sums import Given, Range, lacking, write_out
-from smalltorch.engine.trial import draw, leaves_of
+from smalltorch.engine.trial import draw, leaves_of, put
 
 Instance = Mapping[Expr, Expr]
 SIZES, TRIES = (2, 3), 60
@@ -164,7 +164,7 @@ class _Search:
                     return False
                 elif unknown:
                     leaf = unknown.pop()
-                    solutions = [v for v in _solutions(expr.xreplace(self.values), leaf) if self._fits(leaf, v)]
+                    solutions = [v for v in _solutions(put(expr, self.values), leaf) if self._fits(leaf, v)]
                     if not solutions:
                         return False
                     self.values[leaf], changed = self.random.choice(solutions), True
@@ -173,7 +173,7 @@ class _Search:
         return True
 
     def _is_zero(self, expr: Expr) -> bool:
-        value = expand(expr.xreplace(self.values))
+        value = expand(put(expr, self.values))
         if value == 0:
             return True
         try:
@@ -183,7 +183,7 @@ class _Search:
         return bool(size.a <= 0 and size.b < 1e-40)
 
     def _holds(self, expr: Expr, relation: str) -> bool:
-        value = expr.xreplace(self.values)
+        value = put(expr, self.values)
         return sign_of_number(expand(value) if value.is_rational else value) in _TRUE[relation]
 
     def _fits(self, leaf: Expr, value: Expr) -> bool:
