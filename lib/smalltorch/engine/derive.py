@@ -83,7 +83,7 @@ class Monotone:
 
     x: Symbol
     slope: Expr
-    at: Expr = S.Zero
+    at: Expr | int = S.Zero
 
 
 @dataclass(frozen=True)
@@ -190,9 +190,15 @@ class Derivation:
             yield
         except StepError as error:
             raise StepError(f"{self.name}: {error}") from None
+        except Exception as error:  # of SymPy, where it meets what it does not expect: nothing is shown
+            raise StepError(f"{self.name}: undecided, {type(error).__name__}: {error}") from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._demand_unfinished()
+        super().__setattr__(name, value)
 
     def _demand_unfinished(self) -> None:
-        if self.evidence is not None:
+        if getattr(self, "evidence", None) is not None:
             raise StepError(f"{self.name}: it is finished, and others may rest on it; begin a new Derivation")
 
     # -- writing the chain ---------------------------------------------------------------------------------------
@@ -285,7 +291,7 @@ class Derivation:
             with bounded(SECONDS):
                 shown = self._by_rule(relation, left, right, gap, by)
                 self.fact = shown if self.fact is None else kernel.chained([self.fact, shown])
-        except (StepError, ValueError, TypeError, NotImplementedError) as error:
+        except Exception as error:  # a StepError, or one of SymPy, where it meets what it does not expect
             message = (
                 f"{self.name}, step {len(self.steps)}: {error}\n  claimed  {text(left)}\n"
                 f"           {relation} {text(right)}\n  because  {because}"

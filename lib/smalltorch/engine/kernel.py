@@ -94,7 +94,7 @@ def by_sign(c: Context, left: Expr, relation: str, right: Expr, gap: Expr | None
     else:
         gap = c.admit(gap)
         reducer = _demand_zero(c, difference - gap, "the gap is not the difference")
-    _demand_sign(c, gap, relation, "the gap")
+    _demand_sign(c, c.resolve(gap), relation, "the gap")
     return _fact(c, left, relation, right, gap, reducer)
 
 
@@ -116,7 +116,7 @@ def by_increasing(c: Context, left: Expr, relation: str, right: Expr, f: Any, ga
     return _fact(c, left, relation, right, proved.certificate, proved.reducer)
 
 
-def by_slope(c: Context, left: Expr, relation: str, right: Expr, x: Symbol, slope: Expr, at: Expr) -> Fact:
+def by_slope(c: Context, left: Expr, relation: str, right: Expr, x: Symbol, slope: Expr, at: Expr | int) -> Fact:
     """left ≤ right: the gap is ≥ 0 (> 0) at x = at, and grows from there on, in both directions if x may be below.
 
     x must be declared real, ≥ 0 or > 0, and `at` must have the same property; no hypothesis may speak of x. Then all
@@ -225,6 +225,8 @@ def concluded(fact: Fact, name: str, expressions: Iterable[Expr]) -> Fact:
     sides = [e.as_dummy() if e.args else e for e in (_evaluated(left), _evaluated(right))]  # a symbol stays itself
     if sides[0] == sides[1] or all(isinstance(side, Rational) for side in sides):
         raise StepError(f"{text(fact.statement)} says nothing")
+    if any(given.statement in (fact.statement, fact.statement.reversed) for given in fact.hypotheses):
+        raise StepError(f"{text(fact.statement)} says nothing: it is assumed")
     assumed = [side for given in fact.hypotheses for side in (given.statement.lhs, given.statement.rhs)]
     limits = [end for limits in fact.within.values() for end in limits]
     demand_unique([left, right, *assumed, *fact.within, *limits, *expressions])

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from sympy import Expr, Symbol
+from sympy import Expr, S, Symbol
 
 from smalltorch.engine.names import declared, properties, symbols_of
 from smalltorch.engine.refusal import StepError
@@ -43,13 +43,15 @@ def demand_scope(scope: str, chain: Iterable[Expr], given: Iterable[Given]) -> N
                 raise StepError(f"the scope says all {size.strip()}, which does not occur")
     claimed = {name: said for name, said in _claims(scope).items() if name in symbols}
     for name, said in claimed.items():
-        if missing := lacking(Symbol("_", **said), symbols[name]):
+        anyone = Symbol("_", **said)
+        if missing := lacking(anyone, symbols[name]):
             was = ", ".join(properties(symbols[name]))
             raise StepError(
                 f"the scope says {scope!r}, and {name} was declared {was}: it need not be {missing[0]} there"
             )
         for fact in given:
-            if declared(fact.statement) - set(fact.free) == {symbols[name]}:
+            implied = fact.statement.func(*[e.xreplace({symbols[name]: anyone}) for e in fact.statement.args]) is S.true
+            if declared(fact.statement) - set(fact.free) == {symbols[name]} and not implied:
                 raise StepError(f"the scope says {scope!r}, and {fact.statement} is assumed of {name}")
 
 

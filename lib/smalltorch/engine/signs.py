@@ -6,8 +6,10 @@ from itertools import permutations
 from sympy import (
     Abs,
     Add,
+    Derivative,
     Expr,
     Indexed,
+    Integral,
     KroneckerDelta,
     Max,
     Min,
@@ -15,6 +17,7 @@ from sympy import (
     Pow,
     Product,
     S,
+    Subs,
     Sum,
     Symbol,
     asinh,
@@ -59,6 +62,8 @@ def sign(expr: Expr, hypotheses: Iterable[Usable] = (), ranges: Mapping[Expr, Ra
         ('> 0', '≤ 0', None)
     """
     hypotheses, ranges = tuple(hypotheses), dict(ranges or {})
+    if isinstance(expr, Derivative | Integral | Subs):  # to be carried out first
+        return None
     if expr.is_number and not expr.has(Sum, Product):
         return sign_of_number(expr)
     declared = _sign_of_leaf(expr)
