@@ -62,7 +62,7 @@ def main() -> None:
         if found == "ready":  # another make has been here meanwhile
             return
         if found not in ("outdated", "broken"):
-            sys.exit(f"{venv}: this environment was made for {found}; remove it, or name another one: make VENV=.venv")
+            sys.exit(f"{venv}: this environment was made for {found}; remove it, or name another (VENV=…)")
         if found == "broken" and (venv / "pyvenv.cfg").exists():
             print(f"{venv}: its Python is gone, or its installation was interrupted; it is made anew")
         print(f"Installing into {venv} (a few minutes the first time) …", flush=True)

@@ -161,7 +161,7 @@ def test_a_python_that_does_not_see_the_packages_is_replaced(checkout):
     assert install.ask(Path(".venv")) == "broken"
 
 
-ELSEWHERE = "{}: this environment was made for {}; remove it, or name another one: make VENV=.venv\n"
+ELSEWHERE = "{}: this environment was made for {}; remove it, or name another (VENV=…)\n"
 
 
 def test_an_environment_that_was_copied_is_refused(checkout, monkeypatch):
