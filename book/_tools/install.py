@@ -31,9 +31,9 @@ def state(venv: Path) -> str:
     made_for = ready.read_text(encoding="utf-8") if ready.exists() else ""
     if made_for and made_for != str(venv.resolve()):
         return made_for
-    library = find("smalltorch")
-    if library is not None and not Path(library.origin).is_relative_to(Path("lib").resolve()):
-        return str(Path(library.origin).parents[2])
+    library = getattr(find("smalltorch"), "origin", None)
+    if library is not None and not Path(library).is_relative_to(Path("lib").resolve()):
+        return str(Path(library).parents[2])
     stale = library is None or not ready.exists() or ready.stat().st_mtime < newest()
     return "outdated" if stale else "ready"
 

@@ -30,7 +30,10 @@ def taken(folder: Path) -> Iterator[int]:
     folder.mkdir(parents=True, exist_ok=True)
     mark = folder / MARK
     if not mark.exists() and any(folder.iterdir()):
-        sys.exit(f"{folder}: make fills and empties only folders that it has made, and not this one; name another")
+        sys.exit(
+            f"{folder}: make fills and empties only folders that it has made, and not this one; "
+            "name another (VENV=… or HTML=…)"
+        )
     with mark.open("a", encoding="utf-8") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
