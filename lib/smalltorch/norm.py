@@ -1,18 +1,23 @@
 """LayerNorm in its two conventions, and RMSNorm. The variance is the biased one: the mean of the squared deviations.
 
+Both forget the size of a row but for eps; so here no square overflows or underflows, however large or small the entries
+are, and float16 and bfloat16 are computed in float32.
+
 Source: Ba, Kiros and Hinton, "Layer Normalization" (2016); Zhang and Sennrich, "Root Mean Square Layer Normalization"
 (2019).
 """
 
+import math
 from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from smalltorch.shapes import check_shapes
+from smalltorch.shapes import anywhere, check_choice, check_floats, check_integers, check_numbers, largest
 
 Convention = Literal["inside", "outside"]
+CONVENTIONS = ("inside", "outside")
 
 
 def layer_norm(
@@ -36,20 +41,23 @@ def layer_norm(
         tensor([-0.9258, -0.4629,  1.3887], dtype=torch.float64)
 
     Raises:
-        ValueError: if gamma or beta does not have the width of X, or for another convention.
+        ValueError: if gamma or beta does not have the width of X; for another convention, or a negative eps; if eps is
+            0 and a row constant, which would be 0/0.
     """
-    _check(X=X, gamma=gamma, beta=beta)
-    centred = X - X.mean(-1, keepdim=True)
+    _check(eps, X=X, gamma=gamma, beta=beta)
+    check_choice(CONVENTIONS, convention=convention)
+    x, unit = _scaled(X, math.sqrt(eps) if convention == "inside" else eps)
+    if eps < torch.finfo(x.dtype).tiny and anywhere(x.amax(-1) == x.amin(-1)):
+        raise ValueError(f"X: expected rows that are not constant, for eps = {eps}, got one that is")
+    centred = x - x.mean(-1, keepdim=True)
     variance = centred.square().mean(-1, keepdim=True)
     if convention == "inside":
-        Y = centred / torch.sqrt(variance + eps)
-    elif convention == "outside":
-        Y = centred / (torch.sqrt(variance) + eps)
+        Y = centred / torch.sqrt(variance + eps / unit / unit)
     else:
-        raise ValueError(f'convention: expected "inside" or "outside", got {convention!r}')
+        Y = centred / (torch.sqrt(variance) + eps / unit)
     if gamma is not None:
         Y = gamma * Y
-    return Y if beta is None else Y + beta
+    return (Y if beta is None else Y + beta).to(X.dtype)
 
 
 def rms_norm(
@@ -61,11 +69,14 @@ def rms_norm(
         tensor([0.8485, 1.1314], dtype=torch.float64)
 
     Raises:
-        ValueError: if gamma does not have the width of X.
+        ValueError: if gamma does not have the width of X; for a negative eps; if eps is 0 and a row too.
     """
-    _check(X=X, gamma=gamma)
-    Y = X / torch.sqrt(X.square().mean(-1, keepdim=True) + eps)
-    return Y if gamma is None else gamma * Y
+    _check(eps, X=X, gamma=gamma)
+    x, unit = _scaled(X, math.sqrt(eps))
+    if eps < torch.finfo(x.dtype).tiny and anywhere(~x.any(-1)):
+        raise ValueError(f"X: expected rows that are not zero, for eps = {eps}, got one that is")
+    Y = x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps / unit / unit)
+    return (Y if gamma is None else gamma * Y).to(X.dtype)
 
 
 class LayerNorm(nn.Module):
@@ -73,10 +84,14 @@ class LayerNorm(nn.Module):
 
     def __init__(self, d: int, eps: float = 1e-5, convention: Convention = "inside"):
         super().__init__()
+        check_integers(1, d=d)
+        check_numbers(0, eps=eps)
+        check_choice(CONVENTIONS, convention=convention)
         self.gamma, self.beta = nn.Parameter(torch.ones(d)), nn.Parameter(torch.zeros(d))
         self.eps, self.convention = eps, convention
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        check_floats(gamma=(self.gamma, "d"), X=(X, "... d"))
         return layer_norm(X, self.gamma, self.beta, self.eps, self.convention)
 
 
@@ -85,12 +100,32 @@ class RMSNorm(nn.Module):
 
     def __init__(self, d: int, eps: float = 1e-6):
         super().__init__()
+        check_integers(1, d=d)
+        check_numbers(0, eps=eps)
         self.gamma, self.eps = nn.Parameter(torch.ones(d)), eps
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        check_floats(gamma=(self.gamma, "d"), X=(X, "... d"))
         return rms_norm(X, self.gamma, self.eps)
 
 
-def _check(X: object, **vectors: object) -> None:
-    present = {name: (vector, "d") for name, vector in vectors.items() if vector is not None}
-    check_shapes(X=(X, "... d"), **present)
+def _check(eps: float, X: object, **vectors: object) -> None:
+    check_numbers(0, eps=eps)
+    check_floats(X=(X, "... d"), **{name: (vector, "d") for name, vector in vectors.items() if vector is not None})
+
+
+def _scaled(X: Tensor, least: float) -> tuple[Tensor, Tensor | float]:
+    """X in units in which its squares neither overflow nor underflow, and the units: 1, but for rows of extreme size.
+
+    They are powers of two, so nothing is rounded. Of a row much smaller than `least`, which is eps in the units of X,
+    the squares may underflow: they do not count beside eps.
+    """
+    X = X.to(torch.promote_types(X.dtype, torch.float32))
+    exponent = 400.0 if X.dtype == torch.float64 else 50.0
+    if least > 2**-exponent and largest(X) < 2**exponent:
+        return X, 1.0
+    size = X.detach().abs().amax(-1, keepdim=True).clamp(min=least)
+    unit = torch.ones_like(size)
+    unit = unit.masked_fill(size >= 2**exponent, 2 ** (1.5 * exponent))
+    unit = unit.masked_fill(size <= 2**-exponent, 2 ** (-1.5 * exponent))
+    return X / unit, unit
