@@ -1,6 +1,8 @@
 """Attention: softmax, masks, one head, many heads.
 
-A mask is boolean and says who *may attend*: `mask[i, j]` is True where query i sees key j.
+A mask is boolean and says who *may attend*: `mask[i, j]` is True where query i sees key j. It has two axes, (query,
+key), for all batches and heads, or all axes of the scores; a size may be 1. So a padding mask (batch, key) is written
+`padding[:, None, None, :]`, for scores (batch, head, query, key).
 
 Source: Vaswani et al., "Attention Is All You Need" (2017); rotary positions: Su et al., "RoFormer" (2021);
 shared key and value heads: Ainslie et al., "GQA" (2023).
@@ -12,7 +14,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from smalltorch.shapes import check_shapes
+from smalltorch.shapes import check_floats, check_integers, check_mask, check_numbers, check_range, check_type
 
 
 def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"]:
@@ -20,14 +22,23 @@ def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
 
     The largest score is subtracted first: the value does not change, and exp cannot overflow. A row that is -inf
     throughout (every key masked) gives zeros, where the formula says 0/0. NaN spreads over its row, as in torch.
+    float16 and bfloat16 are summed in float32.
 
         >>> softmax(torch.tensor([0.0, 1.0, 2.0]).double())
         tensor([0.0900, 0.2447, 0.6652], dtype=torch.float64)
+
+    Raises:
+        ValueError: if S is not of floating point, or has no such axis or nothing along it.
     """
-    top = S.detach().amax(dim, keepdim=True)
-    E = torch.exp(S - top.masked_fill(top == -math.inf, 0))
+    check_floats(S=(S, "..."))
+    check_integers(-S.ndim, dim=dim)
+    if dim >= S.ndim or S.shape[dim] == 0:
+        raise ValueError(f"dim: expected an axis of S that is not empty, got {dim} for shape {tuple(S.shape)}")
+    wide = S.to(torch.promote_types(S.dtype, torch.float32))
+    top = wide.detach().amax(dim, keepdim=True)
+    E = torch.exp(wide - top.masked_fill(top == -math.inf, 0))
     Z = E.sum(dim, keepdim=True)
-    return E / Z.masked_fill(Z == 0, 1)
+    return (E / Z.masked_fill(Z == 0, 1)).to(S.dtype)
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
@@ -40,6 +51,7 @@ def causal_mask(n: int) -> Bool[Tensor, "n n"]:
 
     Chapter `causal`.
     """
+    check_integers(1, n=n)
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
@@ -61,20 +73,25 @@ def attention(
 
     Args:
         Q, K, V: queries, keys and values; further axes in front (batch, head) broadcast.
-        mask: who may attend, broadcastable to (..., query, key). A query that sees nothing gets zeros.
+        mask: who may attend: (query, key), or all axes of A, each of its size or 1. A query that sees nothing gets
+            zeros.
         scale: 1 / sqrt(d_h) unless given.
 
     Raises:
-        ValueError: if the shapes do not fit, or the mask is not boolean.
+        ValueError: if shapes, dtypes or devices do not fit, the mask is not boolean, or the scores overflow.
     """
-    sizes = check_shapes(Q=(Q, "... query d_h"), K=(K, "... key d_h"), V=(V, "... key d_v"))
+    sizes = check_floats(Q=(Q, "... query d_h"), K=(K, "... key d_h"), V=(V, "... key d_v"))
     if scale is None:
         scale = 1 / math.sqrt(sizes["d_h"])
-    S = scale * Q @ K.mT
+    check_numbers(-math.inf, scale=scale)
+    return _attend(scale * Q @ K.mT, V, mask, Q=Q, K=K, scale=scale)
+
+
+def _attend(S: Tensor, V: Tensor, mask: Tensor | None, **origin: Tensor | float) -> tuple[Tensor, Tensor]:
+    """softmax(S) V and softmax(S), for the scores S that the mask leaves; `origin` is what they were computed from."""
+    check_range(S, **origin)
     if mask is not None:
-        check_shapes(S=(S, "... query key"), mask=(mask, "... #query #key"))
-        if mask.dtype != torch.bool:
-            raise ValueError(f"mask: expected a boolean tensor, True where a query may attend, got {mask.dtype}")
+        check_mask(mask, S.shape, S.device, pairs=True)
         S = S.masked_fill(~mask, -math.inf)
     A = softmax(S)
     return A @ V, A
@@ -91,8 +108,13 @@ def rope(X: Float[Tensor, "*batch n d_h"], base: float = 10_000.0, start: int = 
         >>> rope(torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double())       # the second row: cos 1 and sin 1
         tensor([[1.0000, 0.0000],
                 [0.5403, 0.8415]], dtype=torch.float64)
+
+    Raises:
+        ValueError: for an odd d_h, a base below 1, or a start below 0.
     """
-    sizes = check_shapes(X=(X, "... n d_h"))
+    sizes = check_floats(X=(X, "... n d_h"))
+    check_numbers(1, base=base)
+    check_integers(0, start=start)
     n, d_h = sizes["n"], sizes["d_h"]
     if d_h % 2:
         raise ValueError(f"X: expected an even head width to turn in pairs, got shape {tuple(X.shape)}")
@@ -106,14 +128,23 @@ def rope(X: Float[Tensor, "*batch n d_h"], base: float = 10_000.0, start: int = 
 
 def weight(d_in: int, d_out: int) -> nn.Parameter:
     """A matrix for X @ W with entries N(0, 1/d_in): unit variance in, unit variance out."""
+    check_integers(1, d_in=d_in, d_out=d_out)
     return nn.Parameter(torch.empty(d_in, d_out).normal_(std=d_in**-0.5))
 
 
-def affine(
-    X: Float[Tensor, "*batch d_in"], W: Float[Tensor, "d_in d_out"], b: Float[Tensor, " d_out"] | None
-) -> Float[Tensor, "*batch d_out"]:
+def _affine(X: Tensor, W: Tensor, b: Tensor | None) -> Tensor:
     """X W + b, on row vectors, as the formulas of the book have it."""
     return X @ W if b is None else X @ W + b
+
+
+def cached_tokens(cache: list[Tensor]) -> int:
+    """The number of tokens whose keys and values a cache holds: [K, V], or [] at the start."""
+    check_type(list, cache=cache)
+    if not cache:
+        return 0
+    if len(cache) != 2 or not all(isinstance(part, Tensor) and part.ndim > 1 for part in cache):
+        raise ValueError(f"cache: expected [] or keys and values, got {[type(part).__name__ for part in cache]}")
+    return cache[0].shape[-2]
 
 
 class MultiHead(nn.Module):
@@ -128,18 +159,23 @@ class MultiHead(nn.Module):
         (torch.Size([5, 8]), torch.Size([2, 5, 5]))
 
     Raises:
-        ValueError: if H does not divide d, or kv_heads does not divide H.
+        ValueError: if H does not divide d, or kv_heads does not divide H; if d_h is odd with rotary positions.
     """
 
     def __init__(
         self, d: int, heads: int, kv_heads: int | None = None, bias: bool = False, rope_base: float | None = None
     ):
         super().__init__()
+        kv_heads = heads if kv_heads is None else kv_heads
+        check_integers(1, d=d, heads=heads, kv_heads=kv_heads)
         if d % heads:
             raise ValueError(f"heads: expected a divisor of d = {d}, got {heads}")
-        kv_heads = heads if kv_heads is None else kv_heads
         if heads % kv_heads:
             raise ValueError(f"kv_heads: expected a divisor of heads = {heads}, got {kv_heads}")
+        if rope_base is not None:
+            check_numbers(1, rope_base=rope_base)
+            if d // heads % 2:
+                raise ValueError(f"heads: expected an even width d / heads to turn in pairs, got {d} / {heads}")
         self.d, self.heads, self.kv_heads, self.d_h, self.rope_base = d, heads, kv_heads, d // heads, rope_base
         d_kv = kv_heads * self.d_h
         self.W_Q, self.W_K, self.W_V, self.W_O = weight(d, d), weight(d, d_kv), weight(d, d_kv), weight(d, d)
@@ -153,18 +189,23 @@ class MultiHead(nn.Module):
         Float[Tensor, "*batch head n d_h"], Float[Tensor, "*batch head m d_h"], Float[Tensor, "*batch head m d_h"]
     ]:
         """Q, K and V of every head, as they meet in the dot products: turned by position, shared heads repeated."""
-        Q, K, V = self._project(X, memory, start=0)
+        Q, K, V = self._project(X, memory, cache=[])
         return Q, self._share(K), self._share(V)
 
-    def _project(self, X: Tensor, memory: Tensor | None, start: int) -> tuple[Tensor, Tensor, Tensor]:
-        """Q of every head, K and V of every shared head; the first token of X has position `start`."""
+    def _project(self, X: Tensor, memory: Tensor | None, cache: list[Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Q of every head; K and V of every shared head, after those in the cache."""
         Y = X if memory is None else memory
-        check_shapes(X=(X, f"... n {self.d}"), memory=(Y, f"... m {self.d}"))
-        Q = affine(X, self.W_Q, self.b_Q).unflatten(-1, (self.heads, self.d_h)).transpose(-3, -2)
-        K = affine(Y, self.W_K, self.b_K).unflatten(-1, (self.kv_heads, self.d_h)).transpose(-3, -2)
-        V = affine(Y, self.W_V, self.b_V).unflatten(-1, (self.kv_heads, self.d_h)).transpose(-3, -2)
+        check_floats(W_Q=(self.W_Q, "d d"), X=(X, "... n d"), memory=(Y, "... m d"))
+        Q = _affine(X, self.W_Q, self.b_Q).unflatten(-1, (self.heads, self.d_h)).transpose(-3, -2)
+        K = _affine(Y, self.W_K, self.b_K).unflatten(-1, (self.kv_heads, self.d_h)).transpose(-3, -2)
+        V = _affine(Y, self.W_V, self.b_V).unflatten(-1, (self.kv_heads, self.d_h)).transpose(-3, -2)
+        past, batch = cached_tokens(cache), " ".join(map(str, K.shape[:-2]))
+        for part in cache:
+            check_floats(X=(K, "..."), cache=(part, f"{batch} {past} {self.d_h}"))
         if self.rope_base is not None:
-            Q, K = rope(Q, self.rope_base, start), rope(K, self.rope_base, start)
+            Q, K = rope(Q, self.rope_base, past), rope(K, self.rope_base, past)
+        if past:
+            K, V = torch.cat([cache[0], K], dim=-2), torch.cat([cache[1], V], dim=-2)
         return Q, K, V
 
     def _share(self, K: Tensor) -> Tensor:
@@ -182,13 +223,14 @@ class MultiHead(nn.Module):
         Args:
             X: states that ask.
             memory: states that are read (cross-attention); X unless given.
-            mask: who may attend, broadcastable to (..., head, n, m).
+            mask: who may attend: (n, m), or all axes of A, each of its size or 1.
             cache: K and V of the tokens before those of X, [] at the start; those of X are appended to it in place,
                 and are read with the others (then m counts all of them).
         """
-        Q, K, V = self._project(X, memory, start=cache[0].shape[-2] if cache else 0)
+        Q, K, V = self._project(X, memory, [] if cache is None else cache)
+        origin = {"X": X} | ({} if memory is None else {"memory": memory}) | ({"cache": cache[0]} if cache else {})
+        H, A = _attend(1 / math.sqrt(self.d_h) * Q @ self._share(K).mT, self._share(V), mask, **origin)
+        output = check_range(_affine(H.transpose(-3, -2).flatten(-2), self.W_O, self.b_O), **origin)
         if cache is not None:
-            K, V = (torch.cat([old, new], dim=-2) for old, new in zip(cache, (K, V), strict=True)) if cache else (K, V)
-            cache[:] = K, V
-        H, A = attention(Q, self._share(K), self._share(V), mask)
-        return affine(H.transpose(-3, -2).flatten(-2), self.W_O, self.b_O), A
+            cache[:] = K, V  # at the very end: what is interrupted leaves no trace
+        return output, A

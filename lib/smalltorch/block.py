@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from smalltorch.attention import MultiHead, affine, weight
+from smalltorch.attention import MultiHead, weight
 from smalltorch.norm import LayerNorm
-from smalltorch.shapes import check_shapes
+from smalltorch.shapes import check_floats, check_integers, check_mask, check_range
 
 
 class FFN(nn.Module):
@@ -22,13 +22,14 @@ class FFN(nn.Module):
 
     def __init__(self, d: int, d_ff: int, activation: Callable[[Tensor], Tensor] = F.gelu):
         super().__init__()
+        check_integers(1, d=d, d_ff=d_ff)
         self.W_1, self.b_1 = weight(d, d_ff), nn.Parameter(torch.zeros(d_ff))
         self.W_2, self.b_2 = weight(d_ff, d), nn.Parameter(torch.zeros(d))
         self.activation = activation
 
     def forward(self, X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
-        check_shapes(X=(X, f"... n {len(self.W_1)}"))
-        return affine(self.activation(affine(X, self.W_1, self.b_1)), self.W_2, self.b_2)
+        check_floats(W_1=(self.W_1, "d d_ff"), X=(X, "... n d"))
+        return check_range(self.activation(X @ self.W_1 + self.b_1) @ self.W_2 + self.b_2, X=X)
 
 
 class SwiGLU(nn.Module):
@@ -36,11 +37,12 @@ class SwiGLU(nn.Module):
 
     def __init__(self, d: int, d_ff: int):
         super().__init__()
+        check_integers(1, d=d, d_ff=d_ff)
         self.W_gate, self.W_up, self.W_down = weight(d, d_ff), weight(d, d_ff), weight(d_ff, d)
 
     def forward(self, X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
-        check_shapes(X=(X, f"... n {len(self.W_gate)}"))
-        return (F.silu(X @ self.W_gate) * (X @ self.W_up)) @ self.W_down
+        check_floats(W_gate=(self.W_gate, "d d_ff"), X=(X, "... n d"))
+        return check_range((F.silu(X @ self.W_gate) * (X @ self.W_up)) @ self.W_down, X=X)
 
 
 class PreLN(nn.Module):
@@ -97,6 +99,11 @@ class CrossPostLN(nn.Module):
         memory_mask: Bool[Tensor, "..."] | None = None,
         cache: list[Tensor] | None = None,
     ) -> Float[Tensor, "*batch n d"]:
+        check_floats(X=(X, "... n d"), memory=(memory, "... m d"))
+        if memory_mask is not None:
+            batch = torch.broadcast_shapes(X.shape[:-2], memory.shape[:-2])
+            scores = (*batch, self.cross.heads, X.shape[-2], memory.shape[-2])
+            check_mask(memory_mask, scores, X.device, "memory_mask", pairs=True)
         X = self.norm_1(X + self.attention(X, mask=mask, cache=cache)[0])
         X = self.norm_2(X + self.cross(X, memory, memory_mask)[0])
         return self.norm_3(X + self.ffn(X))

@@ -2,6 +2,9 @@
 
 Taken apart and put together in chapter `machine`. What happens inside one can be looked at by `observe`.
 
+The mask of a model has all four axes, (batch, head, query, key), each of its size or 1: a padding mask (batch, key) is
+written `padding[:, None, None, :]`, and one for all sequences `seen[None, None]`.
+
 Source: Vaswani et al., "Attention Is All You Need" (2017); Radford et al., "Improving Language Understanding by
 Generative Pre-Training" (2018) and "Language Models are Unsupervised Multitask Learners" (2019); Touvron et al.,
 "LLaMA" (2023); Devlin et al., "BERT" (2019).
@@ -19,10 +22,18 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from smalltorch.attention import MultiHead, causal_mask, weight
+from smalltorch.attention import MultiHead, cached_tokens, causal_mask, weight
 from smalltorch.block import FFN, CrossPostLN, PostLN, PreLN, SwiGLU
 from smalltorch.norm import LayerNorm, RMSNorm
-from smalltorch.shapes import check_shapes
+from smalltorch.shapes import (
+    check_choice,
+    check_floats,
+    check_integers,
+    check_mask,
+    check_numbers,
+    check_tokens,
+    check_type,
+)
 
 Place = Literal["pre", "post"]  # where a norm stands: before a sub-layer, or after its sum
 
@@ -32,13 +43,27 @@ gelu_tanh = partial(F.gelu, approximate="tanh")  # x/2 (1 + tanh(√(2/π)(x + 0
 # --- of today: LLaMA and BERT ----------------------------------------------------------------------------------------
 
 
-def open_cache(cache: list[list[Tensor]] | None, blocks: nn.ModuleList) -> tuple[int, Sequence[list[Tensor] | None]]:
-    """The number of tokens that a cache holds, and its part for each block ([] is filled with empty parts in place)."""
+@contextmanager
+def _opened(
+    cache: list[list[Tensor]] | None, blocks: nn.ModuleList
+) -> Iterator[tuple[int, Sequence[list[Tensor] | None]]]:
+    """The number of tokens that a cache holds, and for each block a copy of its part ([] at the start), to be extended.
+
+    The copies become the cache when the `with` ends. So a call that is interrupted leaves the cache as it was, and the
+    next one does not find tokens in it that were never answered.
+    """
     if cache is None:
-        return 0, [None] * len(blocks)
-    if not cache:
-        cache.extend([] for _ in blocks)
-    return (cache[0][0].shape[-2] if cache[0] else 0), cache
+        yield 0, [None] * len(blocks)
+        return
+    check_type(list, cache=cache)
+    lengths = {cached_tokens(part) for part in cache} or {0}
+    parts = [list(part) for part in cache] or [[] for _ in blocks]
+    if len(parts) != len(blocks):
+        raise ValueError(f"cache: expected [] or a part for each of {len(blocks)} layers, got {len(parts)} parts")
+    if len(lengths) > 1:
+        raise ValueError(f"cache: expected the same tokens in all layers, got {sorted(lengths)} of them")
+    yield lengths.pop(), parts
+    cache[:] = parts
 
 
 class Decoder(nn.Module):
@@ -60,6 +85,8 @@ class Decoder(nn.Module):
         tied: bool = True,
     ):
         super().__init__()
+        check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
+        self.heads = heads
         self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
         self.blocks = nn.ModuleList(
             PreLN(MultiHead(d, heads, kv_heads, rope_base=rope_base), SwiGLU(d, d_ff), RMSNorm(d, eps), RMSNorm(d, eps))
@@ -74,21 +101,26 @@ class Decoder(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         cache: list[list[Tensor]] | None = None,
     ) -> Float[Tensor, "batch n d"]:
-        """The states after the last norm. A mask, broadcastable to (batch, head, n, n), can only hide further keys.
+        """The states after the last norm. A mask (batch, head, n, n) can only hide further keys.
 
         With a cache, [] at the start, the tokens continue those of the calls before; it excludes a mask.
         """
-        n = check_shapes(tokens=(tokens, "batch n"))["n"]
-        past, caches = open_cache(cache, self.blocks)
+        with _opened(cache, self.blocks) as (past, parts):
+            return self._states(tokens, mask, past, parts)
+
+    def _states(
+        self, tokens: Tensor, mask: Tensor | None, past: int, parts: Sequence[list[Tensor] | None]
+    ) -> Float[Tensor, "batch n d"]:
+        n = check_tokens(tokens=(tokens, "batch n", len(self.E)))["n"]
         causal = causal_mask(past + n)[past:].to(tokens.device)
         if mask is not None:
-            check_shapes(tokens=(tokens, "batch n"), mask=(mask, "... #n #n"))
-            if cache is not None:
+            check_mask(mask, (len(tokens), self.heads, n, n), tokens.device)
+            if parts[0] is not None:
                 raise ValueError("mask: expected none beside a cache, got one")
             causal = mask.masked_fill(~causal, False)
         X = self.E[tokens]
-        for block, kept in zip(self.blocks, caches, strict=True):
-            X = block(X, causal, cache=kept)
+        for block, part in zip(self.blocks, parts, strict=True):
+            X = block(X, causal, cache=part)
         return self.norm(X)
 
     def forward(
@@ -98,7 +130,8 @@ class Decoder(nn.Module):
         cache: list[list[Tensor]] | None = None,
     ) -> Float[Tensor, "batch n vocabulary"]:
         """The logits of the next token, at every position."""
-        return self.states(tokens, mask, cache) @ (self.E.T if self.W_U is None else self.W_U)
+        with _opened(cache, self.blocks) as (past, parts):
+            return self._states(tokens, mask, past, parts) @ (self.E.T if self.W_U is None else self.W_U)
 
 
 class Encoder(nn.Module):
@@ -116,6 +149,8 @@ class Encoder(nn.Module):
         eps: float = 1e-12,
     ):
         super().__init__()
+        check_integers(1, vocabulary=vocabulary, d=d, layers=layers, positions=positions, segments=segments)
+        self.heads = heads
         self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
         self.P = nn.Parameter(torch.empty(positions, d).normal_())
         self.E_segment = nn.Parameter(torch.empty(segments, d).normal_())
@@ -136,13 +171,15 @@ class Encoder(nn.Module):
         Args:
             tokens: token numbers, at most as many per row as there are positions.
             segments: 0 for the first text of a pair, 1 for the second; all 0 unless given.
-            mask: who may attend, broadcastable to (batch, head, n, n).
+            mask: who may attend (batch, head, n, n).
         """
-        n = check_shapes(tokens=(tokens, "batch n"))["n"]
+        n = check_tokens(tokens=(tokens, "batch n", len(self.E)))["n"]
         if n > len(self.P):
             raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {n}")
         segments = torch.zeros_like(tokens) if segments is None else segments
-        check_shapes(tokens=(tokens, "batch n"), segments=(segments, "batch n"))
+        check_tokens(segments=(segments, f"{len(tokens)} {n}", len(self.E_segment)))
+        if mask is not None:
+            check_mask(mask, (len(tokens), self.heads, n, n), tokens.device)
         X = self.norm(self.E[tokens] + self.P[:n] + self.E_segment[segments])
         for block in self.blocks:
             X = block(X, mask)
@@ -174,13 +211,14 @@ class GPT(nn.Module):
         eps: float = 1e-5,
     ):
         super().__init__()
+        check_integers(1, vocabulary=vocabulary, d=d, layers=layers, positions=positions)
+        check_choice(("pre", "post"), norm=norm)
         Block = {"pre": PreLN, "post": PostLN}[norm]
+        d_ff = 4 * d if d_ff is None else d_ff
         self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
         self.P = nn.Parameter(torch.empty(positions, d).normal_())
         self.blocks = nn.ModuleList(
-            Block(
-                MultiHead(d, heads, bias=True), FFN(d, d_ff or 4 * d, gelu_tanh), LayerNorm(d, eps), LayerNorm(d, eps)
-            )
+            Block(MultiHead(d, heads, bias=True), FFN(d, d_ff, gelu_tanh), LayerNorm(d, eps), LayerNorm(d, eps))
             for _ in range(layers)
         )
         self.norm = LayerNorm(d, eps) if norm == "pre" else nn.Identity()
@@ -189,15 +227,15 @@ class GPT(nn.Module):
         self, tokens: Int[Tensor, "batch n"], cache: list[list[Tensor]] | None = None
     ) -> Float[Tensor, "batch n vocabulary"]:
         """The logits of the next token, at every position. With a cache the tokens continue those before."""
-        n = check_shapes(tokens=(tokens, "batch n"))["n"]
-        past, caches = open_cache(cache, self.blocks)
-        if past + n > len(self.P):
-            raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {past + n}")
-        causal = causal_mask(past + n)[past:].to(tokens.device)
-        X = self.E[tokens] + self.P[past : past + n]
-        for block, kept in zip(self.blocks, caches, strict=True):
-            X = block(X, causal, cache=kept)
-        return self.norm(X) @ self.E.T
+        n = check_tokens(tokens=(tokens, "batch n", len(self.E)))["n"]
+        with _opened(cache, self.blocks) as (past, parts):
+            if past + n > len(self.P):
+                raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {past + n}")
+            causal = causal_mask(past + n)[past:].to(tokens.device)
+            X = self.E[tokens] + self.P[past : past + n]
+            for block, part in zip(self.blocks, parts, strict=True):
+                X = block(X, causal, cache=part)
+            return self.norm(X) @ self.E.T
 
 
 def initialise_gpt2(model: GPT, rng: np.random.Generator, std: float = 0.02) -> GPT:
@@ -205,6 +243,9 @@ def initialise_gpt2(model: GPT, rng: np.random.Generator, std: float = 0.02) -> 
 
     N counts residual layers. A block has two, attention and FFN, so N = 2 L.
     """
+    check_type(GPT, model=model)
+    check_type(np.random.Generator, rng=rng)
+    check_numbers(0, std=std)
     N = 2 * len(model.blocks)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -218,6 +259,8 @@ def initialise_gpt2(model: GPT, rng: np.random.Generator, std: float = 0.02) -> 
 
 def sinusoids(n: int, d: int, start: int = 0) -> Float[Tensor, "n d"]:
     """The position codes of 2017: sin and cos of p / 10000^(2i/d), in columns 2i and 2i + 1; float64."""
+    check_integers(1, n=n, d=d)
+    check_integers(0, start=start)
     angle = torch.arange(start, start + n, dtype=torch.float64)[:, None] * 10_000.0 ** (
         -torch.arange(0, d, 2, dtype=torch.float64) / d
     )
@@ -233,6 +276,8 @@ class EncoderDecoder(nn.Module):
 
     def __init__(self, vocabulary: int, d: int = 512, layers: int = 6, heads: int = 8, d_ff: int = 2048):
         super().__init__()
+        check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
+        self.heads = heads
         self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
         self.encoder = nn.ModuleList(
             PostLN(MultiHead(d, heads, bias=True), FFN(d, d_ff, F.relu), LayerNorm(d), LayerNorm(d))
@@ -242,13 +287,16 @@ class EncoderDecoder(nn.Module):
 
     def embed(self, tokens: Int[Tensor, "batch n"], start: int = 0) -> Float[Tensor, "batch n d"]:
         """Tokens and their positions."""
-        check_shapes(tokens=(tokens, "batch n"))
+        check_tokens(tokens=(tokens, "batch n", len(self.E)))
         return self.E[tokens] + sinusoids(tokens.shape[1], self.E.shape[1], start).to(self.E)
 
     def encode(
         self, source: Int[Tensor, "batch m"], mask: Bool[Tensor, "..."] | None = None
     ) -> Float[Tensor, "batch m d"]:
-        """The memory. The mask, broadcastable to (batch, head, m, m), hides padding."""
+        """The memory. The mask (batch, head, m, m) hides padding."""
+        m = check_tokens(source=(source, "batch m", len(self.E)))["m"]
+        if mask is not None:
+            check_mask(mask, (len(source), self.heads, m, m), source.device)
         X = self.embed(source)
         for block in self.encoder:
             X = block(X, mask)
@@ -261,17 +309,25 @@ class EncoderDecoder(nn.Module):
         memory_mask: Bool[Tensor, "..."] | None = None,
         cache: list[list[Tensor]] | None = None,
     ) -> Float[Tensor, "batch n vocabulary"]:
-        """The logits of the next target token, at every position. With a cache the target continues those before."""
-        past, caches = open_cache(cache, self.decoder)
-        X = self.embed(target, past)
-        causal = causal_mask(past + X.shape[1])[past:].to(target.device)
-        for block, kept in zip(self.decoder, caches, strict=True):
-            X = block(X, memory, causal, memory_mask, kept)
-        return X @ self.E.T / math.sqrt(self.E.shape[1])
+        """The logits of the next target token, at every position. With a cache the target continues those before.
+
+        The memory mask (batch, head, n, m) hides padding.
+        """
+        n = check_tokens(target=(target, "batch n", len(self.E)))["n"]
+        m = check_floats(E=(self.E, "vocabulary d"), memory=(memory, f"{len(target)} m d"))["m"]
+        if memory_mask is not None:
+            check_mask(memory_mask, (len(target), self.heads, n, m), target.device, "memory_mask")
+        with _opened(cache, self.decoder) as (past, parts):
+            X = self.embed(target, past)
+            causal = causal_mask(past + n)[past:].to(target.device)
+            for block, part in zip(self.decoder, parts, strict=True):
+                X = block(X, memory, causal, memory_mask, part)
+            return X @ self.E.T / math.sqrt(self.E.shape[1])
 
     def forward(
         self, source: Int[Tensor, "batch m"], target: Int[Tensor, "batch n"]
     ) -> Float[Tensor, "batch n vocabulary"]:
+        check_tokens(source=(source, "batch m", len(self.E)), target=(target, "batch n", len(self.E)))
         return self.decode(target, self.encode(source))
 
 
@@ -287,6 +343,7 @@ class AblationLayer(nn.Module):
 
     def __init__(self, d: int, heads: int, d_ff: int, norm: Place | None, residual: bool, mlp: bool):
         super().__init__()
+        check_choice(("pre", "post", None), norm=norm)
         self.place, self.residual = norm, residual
         self.attention = MultiHead(d, heads)
         self.ffn = FFN(d, d_ff) if mlp else None
@@ -331,20 +388,23 @@ class TinyLM(nn.Module):
         causal: bool = True,
     ):
         super().__init__()
+        check_integers(1, vocabulary=vocabulary, positions=positions, d=d, layers=layers)
+        d_ff = 4 * d if d_ff is None else d_ff
         self.causal = causal
         self.E, self.P = nn.Parameter(torch.zeros(vocabulary, d)), nn.Parameter(torch.zeros(positions, d))
-        self.layers = nn.ModuleList(AblationLayer(d, heads, d_ff or 4 * d, norm, residual, mlp) for _ in range(layers))
+        self.layers = nn.ModuleList(AblationLayer(d, heads, d_ff, norm, residual, mlp) for _ in range(layers))
         self.norm = LayerNorm(d) if norm == "pre" else nn.Identity()
         self.W_U = nn.Parameter(torch.zeros(d, vocabulary))
 
     def states(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
         """The states that the logits are read from."""
-        n = check_shapes(tokens=(tokens, "batch n"))["n"]
+        n = check_tokens(tokens=(tokens, "batch n", len(self.E)))["n"]
         if n > len(self.P):
             raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {n}")
         X = self.E[tokens] + self.P[:n]
+        mask = causal_mask(n).to(tokens.device) if self.causal else None
         for layer in self.layers:
-            X = layer(X, causal_mask(n) if self.causal else None)
+            X = layer(X, mask)
         return self.norm(X)
 
     def forward(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocabulary"]:
@@ -374,6 +434,8 @@ def observe(model: nn.Module, kind: type | tuple[type, ...]) -> Iterator[list[Ca
 
     After it the model is as it was before.
     """
+    check_type(nn.Module, model=model)
+    check_type(type | tuple, kind=kind)
     calls: list[Call] = []
 
     def keep(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
@@ -391,6 +453,7 @@ def attention_matrices(
     model: Decoder | Encoder, tokens: Int[Tensor, "batch n"], mask: Bool[Tensor, "..."] | None = None
 ) -> Float[Tensor, "layer batch head n n"]:
     """A of every layer and head. The mask is the model's own; a decoder's can only hide further keys."""
+    check_type(Decoder | Encoder, model=model)
     run = model.states if isinstance(model, Decoder) else model  # without the logits, which cost as much as five layers
     with observe(model, MultiHead) as calls:
         run(tokens, mask=mask)
@@ -401,6 +464,7 @@ def queries_and_keys(
     model: Decoder | Encoder, tokens: Int[Tensor, "batch n"]
 ) -> tuple[Float[Tensor, "layer batch head n d_h"], Float[Tensor, "layer batch head n d_h"]]:
     """Q and K of every layer and head, as they meet in the dot products."""
+    check_type(Decoder | Encoder, model=model)
     with observe(model, MultiHead) as calls:
         model(tokens)
     Q, K, _ = zip(*(call.module.project(*call.inputs) for call in calls), strict=True)

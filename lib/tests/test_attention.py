@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from smalltorch.attention import MultiHead, affine, attention, causal_mask, rope, softmax
+from smalltorch.attention import MultiHead, attention, causal_mask, rope, softmax, weight
 
 inf, nan = math.inf, math.nan
 
@@ -60,6 +60,16 @@ def test_softmax_of_a_fully_masked_row_is_zero_with_zero_gradient():
     A[:, 0].sum().backward()
     assert A.tolist() == [[0, 0], [0.5, 0.5]]
     assert S.grad.tolist() == [[0, 0], [0.25, -0.25]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_softmax_of_half_types_sums_in_float32(dtype):
+    S = torch.randn(3, 5000).to(dtype)
+    A, expected = softmax(S), torch.softmax(S.double(), -1)
+    assert A.dtype == dtype
+    torch.testing.assert_close(A.double(), expected, rtol=torch.finfo(dtype).eps, atol=2**-25)
+    assert (A.double().sum(-1) - 1).abs().max() < 1e-3
+    assert (softmax(S.expand(3, 5000) * 0).double() - 1 / 5000).abs().max() < 1e-6  # 5000 ones overflow no float16 sum
 
 
 def test_softmax_derivatives():
@@ -117,6 +127,36 @@ def test_query_that_sees_nothing_gets_zeros():
     assert (Y[1] == 0).all() and (A[1] == 0).all() and A[0].sum() == pytest.approx(1)
 
 
+@given(st.lists(st.sampled_from([1, 2, 3, 4]), max_size=4))
+def test_a_mask_hides_what_it_says_or_is_refused(shape):
+    Q, mask = randn(4, 2, 3, 5), random_mask(*shape) if shape else torch.tensor(True)
+    S = Q @ Q.mT / 5**0.5
+    if len(shape) in (2, 4) and all(size in (1, whole) for size, whole in zip(shape[::-1], (3, 3, 2, 4), strict=False)):
+        expected = S.masked_fill(~mask.expand_as(S), -inf).softmax(-1)
+        torch.testing.assert_close(attention(Q, Q, Q, mask)[1], expected, rtol=1e-13, atol=1e-15)
+    else:
+        with pytest.raises(ValueError, match=r"^mask: expected shape \(3, 3\) or \(4, 2, 3, 3\), or 1 .*, got"):
+            attention(Q, Q, Q, mask)
+
+
+@pytest.mark.parametrize("dtype, big", [(torch.float64, 1e160), (torch.float32, 1e20)])
+def test_scores_that_overflow_are_refused(dtype, big):
+    """Also where the overflow is towards -inf: a row of nothing else would pass for one that is masked."""
+    q, k = torch.full((1, 2), big, dtype=dtype), torch.ones(1, 2, dtype=dtype)
+    for K in (big * k, -big * k):
+        with pytest.raises(
+            ValueError, match=f"^Q, K, scale: expected sizes whose products {dtype} can hold, got up to"
+        ):
+            attention(q, K, k)
+        with pytest.raises(ValueError, match="^Q, K, scale: expected sizes"):
+            torch.func.vmap(lambda K: attention(q, K, k)[0])(torch.stack([k, K]))
+    with pytest.raises(ValueError, match="^Q, K, scale: expected sizes"):
+        attention(q, k, k, scale=big)
+    Y, A = attention(q, torch.cat([k, 2 * k]) / big, torch.cat([k, 3 * k]), scale=1.0)  # large and small: scores 2, 4
+    torch.testing.assert_close(A, torch.tensor([[2.0, 4.0]], dtype=dtype).softmax(-1))
+    torch.testing.assert_close(attention(big * k, k, big * k)[0], big * k)
+
+
 def test_nan_spreads_as_in_torch():
     Q, K, V = randn(3, 2), randn(3, 2), randn(3, 2)
     Q[0, 0], V[2, 1] = nan, nan
@@ -140,15 +180,42 @@ def test_empty_batch():
         ((randn(3), randn(5, 3), randn(5, 3)), "Q: expected shape (..., query, d_h), got (3,)"),
         (
             (randn(2, 3), randn(5, 3), randn(5, 3), causal_mask(5)),
-            "mask: expected shape (..., query=2 or 1, key=5 or 1)",
+            "mask: expected shape (2, 5), or 1 in place of a size, got (5, 5)",
         ),
         ((randn(2, 3), randn(2, 3), randn(2, 3), torch.zeros(2, 2)), "mask: expected a boolean tensor"),
         ((None, randn(2, 3), randn(2, 3)), "Q: expected a tensor of shape (..., query, d_h), got NoneType"),
+        ((randn(2, 3).long(), randn(2, 3), randn(2, 3)), "Q: expected floating-point entries, got torch.int64"),
+        ((randn(2, 3), randn(2, 3), randn(2, 3).float()), "V: expected entries of torch.float64 on cpu, as in Q, got"),
+        ((randn(2, 3), randn(0, 3), randn(0, 3)), "K: expected no empty axis in (..., key, d_h), got (0, 3)"),
+        ((randn(2, 3), randn(2, 3), randn(2, 3), None, nan), "scale: expected a finite number, got nan"),
     ],
 )
 def test_bad_input_is_named(arguments, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         attention(*arguments)
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_bad_input_of_the_parts_is_named():
+    for S, dim, message in (
+        (torch.ones(2, 3).int(), -1, "S: expected floating-point entries, got torch.int32"),
+        (randn(2, 3), 2, "dim: expected an axis of S that is not empty, got 2 for shape (2, 3)"),
+        (randn(2, 3), -3, "dim: expected an integer of at least -2, got -3"),
+        (randn(2, 0), -1, "dim: expected an axis of S that is not empty, got -1 for shape (2, 0)"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            softmax(S, dim)
+    assert softmax(randn(0, 3)).shape == (0, 3)
+    for make in (lambda n: causal_mask(n), lambda n: weight(n, 3)):
+        with pytest.raises(ValueError, match="^(n|d_in): expected an integer of at least 1, got 0"):
+            make(0)
+    for arguments, message in (
+        (dict(base=0.0), "base: expected a finite number of at least 1, got 0.0"),
+        (dict(base=nan), "base: expected a finite number of at least 1, got nan"),
+        (dict(start=-1), "start: expected an integer of at least 0, got -1"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            rope(randn(2, 4), **arguments)
 
 
 # --- rotary positions -------------------------------------------------------------------------------------------------
@@ -223,7 +290,7 @@ def test_projections_are_what_forward_uses():
     Q, K, V = model.project(X)
     H, A_again = attention(Q, K, V, causal_mask(5))
     torch.testing.assert_close(A_again, A, rtol=0, atol=0)
-    torch.testing.assert_close(affine(H.transpose(1, 2).flatten(2), model.W_O, model.b_O), Y, rtol=0, atol=0)
+    torch.testing.assert_close(H.transpose(1, 2).flatten(2) @ model.W_O + model.b_O, Y, rtol=0, atol=0)
 
 
 def test_multi_head_without_positions_is_permutation_equivariant():
@@ -237,7 +304,60 @@ def test_multi_head_names_bad_arguments():
         MultiHead(8, 3)
     with pytest.raises(ValueError, match="kv_heads: expected a divisor of heads = 4, got 3"):
         MultiHead(8, 4, kv_heads=3)
-    with pytest.raises(ValueError, match=re.escape("X: expected shape (..., n, 8), got (2, 7)")):
-        MultiHead(8, 2)(torch.zeros(2, 7))
-    with pytest.raises(ValueError, match=re.escape("memory: expected shape (..., m, 8), got (2, 7)")):
-        MultiHead(8, 2)(torch.zeros(2, 8), torch.zeros(2, 7))
+    for message, options in (
+        ("d: expected an integer of at least 1, got 0", dict(d=0)),
+        ("heads: expected an integer of at least 1, got -1", dict(heads=-1)),
+        ("kv_heads: expected an integer of at least 1, got 0", dict(kv_heads=0)),
+        ("rope_base: expected a finite number of at least 1, got -10.0", dict(rope_base=-10.0)),
+        ("heads: expected an even width d / heads to turn in pairs, got 8 / 8", dict(heads=8, rope_base=10.0)),
+    ):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            MultiHead(**dict(d=8, heads=2) | options)
+    model, X = MultiHead(8, 2), torch.zeros(2, 8)
+    for message, arguments in (
+        ("X: expected shape (..., n, d=8), got (2, 7)", (torch.zeros(2, 7),)),
+        ("X: expected entries of torch.float32 on cpu, as in W_Q, got torch.float64 on cpu", (X.double(),)),
+        ("memory: expected shape (..., m, d=8), got (2, 7)", (X, torch.zeros(2, 7))),
+        ("X: expected sizes whose products torch.float32 can hold, got up to 1e+20", (X + 1e20,)),
+        (
+            "X, memory: expected sizes whose products torch.float32 can hold, got up to 1e+10 and 1e+30",
+            (X + 1e10, X + 1e30),
+        ),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            model(*arguments)
+
+
+# --- the cache of one attention ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_a_cache_that_does_not_fit_is_refused():
+    model, X = MultiHead(8, 4, kv_heads=2, rope_base=10.0), torch.randn(3, 5, 8)
+    cache = []
+    model(X, cache=cache)
+    K, V = cache
+    for bad, message in (
+        ([K[:2], V[:2]], "cache: expected shape (3, 2, 5, 2), got (2, 2, 5, 2)"),
+        ([K, V[:, :, :4]], "cache: expected shape (3, 2, 5, 2), got (3, 2, 4, 2)"),
+        ([K[:, :1], V[:, :1]], "cache: expected shape (3, 2, 5, 2), got (3, 1, 5, 2)"),
+        ([K[..., :1], V[..., :1]], "cache: expected shape (3, 2, 5, 2), got (3, 2, 5, 1)"),
+        ([K.double(), V], "cache: expected entries of torch.float32 on cpu, as in X, got torch.float64 on cpu"),
+        ([K], "cache: expected [] or keys and values, got ['Tensor']"),
+        ([K, None], "cache: expected [] or keys and values, got ['Tensor', 'NoneType']"),
+        ((K, V), "cache: expected a list, got tuple"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            model(X, cache=bad)
+    with pytest.raises(ValueError, match="^X, cache: expected sizes whose products"):
+        model(X, cache=[K + 1e38, V])
+
+
+def test_an_interrupted_call_leaves_the_cache_of_an_attention_as_it_was():
+    model, X = MultiHead(8, 2), torch.randn(3, 5, 8)
+    cache = []
+    model(X[:, :3], cache=cache)
+    held = list(cache)
+    with pytest.raises(ValueError, match="mask: expected"):
+        model(X[:, 3:], mask=torch.ones(2, 7, dtype=torch.bool), cache=cache)
+    assert len(cache) == 2 and all(new is old for new, old in zip(cache, held, strict=True))

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from test_attention import with_weights_of
 
 from smalltorch.attention import MultiHead, causal_mask
-from smalltorch.block import FFN, PostLN, PreLN, SwiGLU
+from smalltorch.block import FFN, CrossPostLN, PostLN, PreLN, SwiGLU
 from smalltorch.norm import LayerNorm
 
 
@@ -43,6 +43,28 @@ def test_swiglu_by_its_formula():
 
 @pytest.mark.usefixtures("unenforced")
 def test_bad_input_is_named():
-    for module in (FFN(4, 6), SwiGLU(4, 6)):
-        with pytest.raises(ValueError, match=re.escape("X: expected shape (..., n, 4), got (2, 3)")):
-            module(torch.zeros(2, 3))
+    for kind in (FFN, SwiGLU):
+        for X, message in (
+            (torch.zeros(2, 3), "X: expected shape (..., n, d=4), got (2, 3)"),
+            (torch.zeros(2, 4).int(), "X: expected floating-point entries, got torch.int32"),
+            (torch.full((2, 4), 3e38), "X: expected sizes whose products torch.float32 can hold, got up to 3e+38"),
+        ):
+            with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+                kind(4, 6)(X)
+        for sizes, name in (((0, 6), "d"), ((4, 0), "d_ff")):
+            with pytest.raises(ValueError, match=f"^{name}: expected an integer of at least 1, got 0"):
+                kind(*sizes)
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_a_block_that_reads_a_memory_needs_one():
+    block, X = CrossPostLN(4, 2, 6), torch.randn(3, 5, 4)
+    seen = torch.ones(3, 1, 1, 7, dtype=torch.bool)
+    assert block(X, torch.randn(3, 7, 4), causal_mask(5), seen).shape == (3, 5, 4)
+    for memory, mask, message in (
+        (None, None, "memory: expected a tensor of shape (..., m, d=4), got NoneType"),
+        (torch.randn(3, 7, 5), None, "memory: expected shape (..., m, d=4), got (3, 7, 5)"),
+        (torch.randn(3, 7, 4), seen[:, 0, 0], "memory_mask: expected shape (5, 7) or (3, 2, 5, 7), or 1 in place of a"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            block(X, memory, None, mask)

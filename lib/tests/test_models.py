@@ -2,10 +2,12 @@
 
 import math
 import re
+from functools import partial
 
 import pytest
 import torch
 from tiny import TOKENS, drawn, machines, shaken, tiny_bert, tiny_gpt, tiny_llama, tiny_transformer
+from torch.overrides import TorchFunctionMode
 
 from smalltorch.attention import MultiHead, causal_mask
 from smalltorch.block import CrossPostLN, PostLN, PreLN
@@ -134,6 +136,66 @@ def test_a_cache_changes_nothing(name):
         assert all(K.shape[-2] == V.shape[-2] == 9 for K, V in cache)
 
 
+class Interrupting(TorchFunctionMode):
+    """Ctrl-C after so many calls of torch; None: they are counted."""
+
+    def __init__(self, patience=None):
+        self.patience, self.calls = patience, 0
+
+    def __torch_function__(self, f, types, args=(), kwargs=None):
+        if self.calls == self.patience:
+            raise KeyboardInterrupt
+        self.calls += 1
+        return f(*args, **(kwargs or {}))
+
+
+@pytest.mark.usefixtures("unenforced")
+@pytest.mark.parametrize("name", list(machines()))
+@torch.no_grad()
+def test_an_interrupted_call_does_not_poison_the_cache(name):
+    """Interrupted here and there, and in the readout, a call is repeated, and answers as if nothing had happened."""
+    model = machines()[name]
+    tokens = torch.randint(20, (2, 9))
+    full, cache = model(tokens), []
+    for part, expected in zip(tokens.split(3, 1), full.split(3, 1), strict=True):
+        with Interrupting() as mode:
+            model(part, cache=[list(pair) for pair in cache])
+        for patience in (*range(0, mode.calls, 9), mode.calls - 1):
+            with pytest.raises(KeyboardInterrupt), Interrupting(patience):
+                model(part, cache=cache)
+        torch.testing.assert_close(model(part, cache=cache), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("unenforced")
+@pytest.mark.parametrize("name", list(machines()))
+@torch.no_grad()
+def test_a_cache_that_does_not_fit_is_refused_and_stays(name):
+    model = machines()[name]
+    tokens, cache = torch.randint(20, (2, 5)), []
+    model(tokens, cache=cache)
+    K, V = cache[1]
+    layers = len(cache)
+    wrong = {
+        f"cache: expected \\[\\] or a part for each of {layers} layers, got {layers - 1} parts": cache[:-1],
+        "cache: expected the same tokens in all layers, got \\[4, 5\\]": [
+            cache[0],
+            [K[:, :, :4], V[:, :, :4]],
+            *cache[2:],
+        ],
+        "cache: expected shape .*, got ": [[part[:1] for part in pair] for pair in cache],
+        r"cache: expected shape \(2, .*\), got ": [cache[0], [K[..., :1], V[..., :1]], *cache[2:]],
+        "cache: expected entries of torch.float64": [[part.float() for part in pair] for pair in cache],
+        "cache: expected a list, got tuple": tuple(cache),
+    }
+    for message, bad in wrong.items():
+        before = [list(pair) for pair in bad]
+        with pytest.raises(ValueError, match=f"^{message}"):
+            model(tokens, cache=bad)
+        assert [[id(part) for part in pair] for pair in bad] == [[id(part) for part in pair] for pair in before]
+    with pytest.raises(ValueError, match="cache: expected a list, got Tensor"):
+        model(tokens, cache=[K] * layers)
+
+
 def test_a_grouped_cache_holds_shared_heads_once():
     cache = []
     machines()["LLaMA"](torch.randint(20, (2, 5)), cache=cache)
@@ -257,7 +319,7 @@ def test_attention_matrices_come_from_queries_and_keys(decoder, encoder):
 def test_masked_padding_leaves_the_text_alone(decoder, encoder):
     tokens, real = torch.randint(20, (2, 7)), torch.arange(7)[None] < 4
     for model in (decoder, encoder):
-        A = attention_matrices(model, tokens, mask=real)
+        A = attention_matrices(model, tokens, mask=real[:, None, None])
         torch.testing.assert_close(A[..., :4, :4], attention_matrices(model, tokens[:, :4]), rtol=1e-12, atol=1e-12)
         assert not A[..., 4:].any() and A[..., 4:, :4].any(-1).all()
 
@@ -317,15 +379,13 @@ def test_bad_input_is_named(decoder, encoder):
         decoder(tokens[0])
     with pytest.raises(ValueError, match="tokens: expected a tensor"):
         encoder([1, 2, 3])
-    with pytest.raises(ValueError, match=re.escape("mask: expected shape (..., n=5 or 1, n=5 or 1), got (2, 4)")):
-        decoder(tokens, torch.ones(2, 4, dtype=torch.bool))
     with pytest.raises(ValueError, match="mask: expected a boolean tensor"):
         decoder(tokens, torch.ones(5, 5))
     with pytest.raises(ValueError, match="mask: expected none beside a cache, got one"):
-        decoder(tokens, causal_mask(5), [])
+        decoder(tokens, causal_mask(5)[None, None], [])
     with pytest.raises(ValueError, match="tokens: expected at most 8 per row, got 9"):
         encoder(torch.zeros(1, 9, dtype=torch.long))
-    with pytest.raises(ValueError, match=re.escape("segments: expected shape (batch=2, n=5), got (2, 4)")):
+    with pytest.raises(ValueError, match=re.escape("segments: expected shape (2, 5), got (2, 4)")):
         encoder(tokens, torch.zeros(2, 4, dtype=torch.long))
     model = GPT(20, 12, 1, 3, 8, "pre")
     with pytest.raises(ValueError, match="tokens: expected at most 8 per row, got 9"):
@@ -336,3 +396,139 @@ def test_bad_input_is_named(decoder, encoder):
         model(torch.zeros(1, 3, dtype=torch.long), cache=cache)
     with pytest.raises(ValueError, match=re.escape("tokens: expected shape (batch, n), got (3,)")):
         model(torch.zeros(3, dtype=torch.long))
+
+
+# --- input that means nothing --------------------------------------------------------------------------------------
+
+ENTRANCES = {  # what takes tokens: name of the argument, call, vocabulary
+    "decoder": ("tokens", lambda: Decoder(9, 8, 1, 2, 6), 9),
+    "encoder": ("tokens", lambda: Encoder(9, 8, 1, 2, 6), 9),
+    "segments": ("segments", lambda: lambda t: Encoder(9, 8, 1, 2, 6)(torch.zeros(2, 5).long(), t), 2),
+    "GPT": ("tokens", lambda: GPT(9, 8, 1, 2, 16, "pre"), 9),
+    "TinyLM": ("tokens", lambda: TinyLM(9, 16), 9),
+    "embed": ("tokens", lambda: EncoderDecoder(9, 8, 1, 2, 6).embed, 9),
+    "encode": ("source", lambda: EncoderDecoder(9, 8, 1, 2, 6).encode, 9),
+    "decode": ("target", lambda: lambda t: EncoderDecoder(9, 8, 1, 2, 6).decode(t, torch.zeros(2, 3, 8)), 9),
+    "attention matrices": ("tokens", lambda: partial(attention_matrices, Encoder(9, 8, 1, 2, 6)), 9),
+    "queries and keys": ("tokens", lambda: partial(queries_and_keys, Decoder(9, 8, 1, 2, 6)), 9),
+}
+
+
+@pytest.mark.usefixtures("unenforced")
+@pytest.mark.parametrize("where", ENTRANCES)
+def test_tokens_that_are_none_are_refused(where):
+    name, build, vocabulary = ENTRANCES[where]
+    good, run = torch.zeros(2, 5, dtype=torch.long), build()
+    run(good + vocabulary - 1)
+    for bad, message in (
+        (good - 1, f"expected tokens from 0 to {vocabulary - 1}, got -1"),
+        (
+            good.index_fill(1, torch.tensor(3), vocabulary),
+            f"expected tokens from 0 to {vocabulary - 1}, got {vocabulary}",
+        ),
+        (good.float(), "expected integers of torch.int64, got torch.float32"),
+        (good.byte(), "expected integers of torch.int64, got torch.uint8"),
+        (good.to("meta"), "expected entries that can be read, got a tensor on meta"),
+    ):
+        with pytest.raises(ValueError, match=f"^{name}: {message}"):
+            run(bad)
+    if where != "segments":
+        with pytest.raises(ValueError, match=f"^{name}: expected at least one token per row, got shape"):
+            run(good[:, :0])
+
+
+@pytest.mark.usefixtures("unenforced")
+@pytest.mark.parametrize("batch", [2, 5])  # 5: as many texts as tokens
+def test_a_padding_mask_of_two_axes_is_refused(batch):
+    tokens, visible = torch.randint(9, (batch, 5)), torch.arange(5).expand(batch, 5) < 4
+    full = EncoderDecoder(9, 8, 1, 2, 6)
+    runs = {
+        "mask": [Decoder(9, 8, 1, 2, 6), lambda t, m: Encoder(9, 8, 1, 2, 6)(t, None, m), full.encode],
+        "memory_mask": [lambda t, m: full.decode(t, full.encode(t), m)],
+    }
+    for name, takes_it in runs.items():
+        for run in takes_it:
+            run(tokens, visible[:, None, None, :])
+            message = (
+                rf"{name}: expected shape \({batch}, 2, 5, 5\), or 1 in place of a size, got \({batch}, 5\); a padding"
+            )
+            with pytest.raises(ValueError, match=f"^{message}"):
+                run(tokens, visible)
+            with pytest.raises(ValueError, match=f"^{name}: expected shape"):
+                run(tokens[:1], visible[:, None, None, :])  # it would enlarge the batch
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_a_memory_is_needed_and_of_the_same_batch():
+    model, target = EncoderDecoder(9, 8, 1, 2, 6), torch.zeros(2, 5, dtype=torch.long)
+    for memory, message in (
+        (None, "memory: expected a tensor of shape (2, m, d=8), got NoneType"),
+        (torch.zeros(3, 4, 8), "memory: expected shape (2, m, d=8), got (3, 4, 8)"),
+        (torch.zeros(2, 4, 8).double(), "memory: expected entries of torch.float32 on cpu, as in E, got torch.float64"),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            model.decode(target, memory)
+    with pytest.raises(ValueError, match=re.escape("target: expected shape (batch=3, n), got (2, 5)")):
+        model(target[:1].expand(3, 5), target)
+
+
+BUILDERS = {
+    Decoder: dict(vocabulary=9, d=8, layers=1, heads=2, d_ff=6, kv_heads=1, rope_base=10.0, eps=1e-6),
+    Encoder: dict(vocabulary=9, d=8, layers=1, heads=2, d_ff=6, positions=5, segments=2, eps=1e-6),
+    GPT: dict(vocabulary=9, d=8, layers=1, heads=2, positions=5, norm="pre", d_ff=6, eps=1e-6),
+    EncoderDecoder: dict(vocabulary=9, d=8, layers=1, heads=2, d_ff=6),
+    TinyLM: dict(vocabulary=9, positions=5, d=8, layers=1, heads=2, d_ff=6, norm=None),
+    AblationLayer: dict(d=8, heads=2, d_ff=6, norm="post", residual=True, mlp=True),
+    CrossPostLN: dict(d=8, heads=2, d_ff=6, eps=1e-6),
+    sinusoids: dict(n=3, d=4, start=2),
+}
+
+
+@pytest.mark.usefixtures("unenforced")
+@pytest.mark.parametrize("build", BUILDERS)
+def test_sizes_that_mean_nothing_are_refused(build):
+    good = BUILDERS[build]
+    build(**good)
+    for name, value in good.items():
+        if isinstance(value, bool):
+            continue
+        wrong = {str: ("Pre",), float: (-1e-6, math.nan), int: (-1, 2.0), type(None): ("Pre",)}[type(value)]
+        for bad in (*wrong, 0) if isinstance(value, int) and name != "start" else wrong:
+            with pytest.raises(ValueError, match=rf"^{name}: expected .*, got {bad!r}$"):
+                build(**good | {name: bad})
+
+
+def test_widths_unless_given():
+    assert GPT(9, 8, 1, 2, 5, "pre").blocks[0].ffn.W_1.shape == TinyLM(9, 5, d=8).layers[0].ffn.W_1.shape == (8, 32)
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_what_looks_inside_names_bad_arguments():
+    tokens, rng = torch.zeros(1, 3, dtype=torch.long), generator("any")
+    model = GPT(9, 8, 1, 2, 5, "pre")
+    for look in (attention_matrices, queries_and_keys):
+        with pytest.raises(ValueError, match="^model: expected a Decoder or Encoder, got GPT"):
+            look(model, tokens)
+    with pytest.raises(ValueError, match="^model: expected a Module, got int"), observe(3, PreLN):
+        pass
+    with pytest.raises(ValueError, match="^kind: expected a type or tuple, got str"), observe(model, "PreLN"):
+        pass
+    for arguments, message in (
+        ((TinyLM(9, 5), rng), "model: expected a GPT, got TinyLM"),
+        ((model, 3), "rng: expected a Generator, got int"),
+        ((model, rng, -0.1), "std: expected a finite number of at least 0, got -0.1"),
+    ):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            initialise_gpt2(*arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@torch.no_grad()
+def test_models_of_half_types_stay_near_float64(dtype):
+    tokens = torch.randint(20, (2, 7))
+    for name, model in machines().items():
+        if isinstance(model, torch.nn.Module):
+            expected = model(tokens)
+            found = model.to(dtype)(tokens)
+            assert found.dtype == dtype
+            assert (found.double() - expected).abs().max() < 60 * torch.finfo(dtype).eps * expected.abs().max(), name
