@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from smalltorch.shapes import check_shapes
+from smalltorch.shapes import check_floats, check_integers, check_tokens
 
 
 class Generated(NamedTuple):
@@ -18,7 +18,13 @@ class Generated(NamedTuple):
 
     @property
     def margin(self) -> Float[Tensor, "batch new"]:
-        """By how much the largest logit leads the second: rounding errors below half of it cannot change a token."""
+        """By how much the largest logit leads the second: rounding errors below half of it cannot change a token.
+
+        Raises:
+            ValueError: if there is no second, in a vocabulary of one token.
+        """
+        if self.logits.shape[-1] < 2:
+            raise ValueError(f"logits: expected a vocabulary of at least 2, got {self.logits.shape[-1]}")
         top = self.logits.topk(2, dim=-1).values
         return top[..., 0] - top[..., 1]
 
@@ -47,17 +53,22 @@ def generate(
         stop: a token; once every row has produced it, generation ends.
 
     Raises:
-        ValueError: for an empty prompt, or `new` below 1.
+        ValueError: for an empty prompt, or tokens below 0; `new` below 1; a `stop` that the model does not have; a
+            model that gives other shapes, or NaN.
     """
-    if check_shapes(prompt=(prompt, "batch n"))["n"] == 0:
-        raise ValueError(f"prompt: expected at least one token per row, got shape {tuple(prompt.shape)}")
-    if new < 1:
-        raise ValueError(f"new: expected at least 1, got {new}")
+    check_tokens(prompt=(prompt, "batch n", None))
+    check_integers(1, new=new)
     text = unseen = prompt
     cache: list[Any] = []  # what the model makes of it
     logits: list[Tensor] = []
     for _ in range(new):
-        logits.append((model(unseen, cache=cache) if cached else model(text))[:, -1])
+        found = model(unseen, cache=cache) if cached else model(text)
+        vocabulary = check_floats(model=(found, f"{len(text)} n vocabulary"))["vocabulary"]
+        if stop is not None and stop not in range(vocabulary):
+            raise ValueError(f"stop: expected a token from 0 to {vocabulary - 1}, got {stop!r}")
+        logits.append(found[:, -1])
+        if logits[-1].isnan().any():
+            raise ValueError("model: expected logits that can be compared, got nan")
         unseen = logits[-1].argmax(-1, keepdim=True)
         text = torch.cat([text, unseen], dim=1)
         if stop is not None and (text[:, prompt.shape[1] :] == stop).any(1).all():

@@ -11,6 +11,7 @@
 Source: Cover and Thomas, "Elements of Information Theory", for entropy rates.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +23,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from smalltorch.engine.sample import normal
-from smalltorch.shapes import check_finite, check_shapes
+from smalltorch.shapes import check_finite, check_floats, check_integers, check_numbers, check_tokens, check_type
 
 Batch = Callable[[np.random.Generator], Any]  # draws a tensor, or a tuple of tensors
+CONTEXTS = 2**13  # at most: the stationary distribution takes a matrix of their square
 
 
 # --- the source -------------------------------------------------------------------------------------------------------
@@ -37,17 +39,24 @@ class Markov:
     Entropies are in nats, exact up to rounding.
 
     Raises:
-        ValueError: unless P has k + 1 axes of one size, positive entries, and sums over its last axis that are 1.
+        ValueError: unless P has k + 1 axes of one size, at least 2, positive entries, and sums over its last axis that
+            are 1.
     """
 
     P: Float[Tensor, "*context next"]
 
     def __post_init__(self) -> None:
+        check_floats(P=(self.P, "..."))
         check_finite(P=self.P)
-        if self.P.ndim < 2 or len(set(self.P.shape)) != 1:
-            raise ValueError(f"P: expected at least two axes, all of one size, got shape {tuple(self.P.shape)}")
-        if (self.P <= 0).any() or (self.P.sum(-1) - 1).abs().max() > 1e-9:
-            raise ValueError("P: expected positive entries that sum to 1 over the last axis")
+        if self.P.ndim < 2 or len(set(self.P.shape)) != 1 or len(self.P) < 2:
+            raise ValueError(f"P: expected at least two axes, all of one size > 1, got shape {tuple(self.P.shape)}")
+        if (self.P <= 0).any():
+            raise ValueError(f"P: expected positive entries, got {self.P.min().item()}")
+        sums = self.P.sum(-1)
+        if (sums - 1).abs().max() > 1e-9:
+            raise ValueError(
+                f"P: expected sums of 1 over the last axis, got {sums.min().item()} to {sums.max().item()}"
+            )
 
     @property
     def vocabulary(self) -> int:
@@ -75,6 +84,7 @@ class Markov:
 
     def block(self, m: int) -> Float[Tensor, "..."]:
         """The probability of m consecutive tokens, an axis for each."""
+        self._check_count(m=m)
         if m <= self.order:
             return self.stationary.sum(tuple(range(m, self.order))) if m < self.order else self.stationary
         return self.block(m - 1)[..., None] * self.P
@@ -85,8 +95,17 @@ class Markov:
         entropy(0): of a single token; entropy(1): of a token after one; entropy(k): the entropy rate, which no causal
         predictor can beat; entropy(k, k): what no predictor that sees both sides can beat.
         """
+        self._check_count(before=before, behind=behind)
         joint = self.block(before + 1 + behind)
         return _entropy(joint) - _entropy(joint.sum(before))
+
+    def _check_count(self, **tokens: int) -> None:
+        """The table of their probabilities must fit in memory."""
+        check_integers(0, **tokens)
+        most = int(2 * math.log(CONTEXTS, self.vocabulary))
+        if sum(tokens.values()) > most:
+            got = " and ".join(map(str, tokens.values()))
+            raise ValueError(f"{', '.join(tokens)}: expected at most {most} tokens of {self.vocabulary}, got {got}")
 
     @property
     def rate(self) -> float:
@@ -95,10 +114,15 @@ class Markov:
 
     def next(self, before: int) -> Float[Tensor, "..."]:
         """p(b | `before` tokens before it), for `before` up to k: axes for these tokens, then b."""
+        check_integers(0, before=before)
+        if before > self.order:
+            raise ValueError(f"before: expected at most {self.order}, the order, got {before}")
         return self.block(before + 1) / self.block(before)[..., None] if before < self.order else self.P
 
     def sample(self, rng: np.random.Generator, sequences: int, n: int) -> Int[Tensor, "sequences n"]:
         """Independent stretches of the stationary source."""
+        check_type(np.random.Generator, rng=rng)
+        check_integers(1, sequences=sequences, n=n)
         u = torch.from_numpy(rng.random((sequences, n, 1)))
         tokens = torch.zeros(sequences, n, dtype=torch.long)
         for t in range(n):
@@ -109,7 +133,7 @@ class Markov:
     def surprise(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n"]:
         """-log p(token | the tokens before it), of the source itself. Its mean after the first k tokens estimates the
         entropy rate, and its sum over a row is -log p(row)."""
-        check_shapes(tokens=(tokens, "batch n"))
+        check_tokens(tokens=(tokens, "batch n", self.vocabulary))
         columns = []
         for t in range(tokens.shape[1]):
             before = min(t, self.order)
@@ -118,6 +142,7 @@ class Markov:
 
     def batches(self, n: int, size: int = 32) -> Batch:
         """Draws `size` fresh sequences of n tokens."""
+        check_integers(1, n=n, size=size)
         return lambda rng: self.sample(rng, size, n)
 
 
@@ -126,8 +151,22 @@ def _entropy(p: Tensor) -> float:
 
 
 def markov(name: str, vocabulary: int = 4, order: int = 2, sharpness: float = 2.0) -> Markov:
-    """A random source: the log-probabilities are `sharpness` times normal numbers from `generator(name)`."""
-    return Markov((sharpness * normal(name, *[vocabulary] * (order + 1))).softmax(-1))
+    """A random source: the log-probabilities are `sharpness` times normal numbers from `generator(name)`.
+
+    Raises:
+        ValueError: for fewer than two tokens, an order below 1, or a table too large; if `sharpness` is so large that
+            a probability is 0 in float64.
+    """
+    check_type(str, name=name)
+    check_integers(2, vocabulary=vocabulary)
+    check_integers(1, order=order)
+    check_numbers(0, sharpness=sharpness)
+    if order * math.log(vocabulary) > math.log(CONTEXTS):
+        raise ValueError(f"vocabulary, order: expected at most {CONTEXTS} contexts, got {vocabulary} to the {order}")
+    P = (sharpness * normal(name, *[vocabulary] * (order + 1))).softmax(-1)
+    if (P == 0).any():
+        raise ValueError(f"sharpness: expected probabilities above 0, got {sharpness}, which makes some 0")
+    return Markov(P)
 
 
 # --- the text ---------------------------------------------------------------------------------------------------------
@@ -144,6 +183,9 @@ harbour to themselves.
 
 def characters(text: str) -> tuple[Int[Tensor, " n"], str]:
     """A text as token numbers, and its alphabet: token i is the character alphabet[i]."""
+    check_type(str, text=text)
+    if not text:
+        raise ValueError("text: expected at least one character, got none")
     alphabet = "".join(sorted(set(text)))
     return torch.tensor([alphabet.index(c) for c in text]), alphabet
 
@@ -152,9 +194,10 @@ def windows(tokens: Int[Tensor, " length"], n: int, size: int = 32) -> Batch:
     """Draws `size` stretches of n tokens of a text.
 
     Raises:
-        ValueError: for a text shorter than n.
+        ValueError: for a text shorter than n, or n or size below 1.
     """
-    length = check_shapes(tokens=(tokens, "length"))["length"]
+    length = check_tokens(tokens=(tokens, "length", None))["length"]
+    check_integers(1, n=n, size=size)
     if length < n:
         raise ValueError(f"tokens: expected at least n = {n}, got {length}")
     stretches = tokens.unfold(0, n, 1)

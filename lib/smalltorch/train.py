@@ -16,7 +16,7 @@ Source: Kingma and Ba, "Adam" (2015).
 
 import copy
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,6 +28,15 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from smalltorch.engine.sample import generator
+from smalltorch.shapes import (
+    anywhere,
+    check_floats,
+    check_integers,
+    check_numbers,
+    check_shapes,
+    check_tokens,
+    check_type,
+)
 from smalltorch.source import Batch
 
 Report = Callable[[int, Tensor], None]  # report(step, losses of the seeds)
@@ -40,8 +49,12 @@ def initial(model: nn.Module, rng: np.random.Generator) -> dict[str, Tensor]:
     Weights W are N(0, 1/d_in); the readout W_U is ten times smaller, so that the first predictions are nearly uniform;
     embeddings E, P are N(0, 1). Vectors (gains and biases) stay as built.
     """
+    check_type(nn.Module, model=model)
+    check_type(np.random.Generator, rng=rng)
     parameters = {}
     for name, built in model.named_parameters():
+        if built.is_meta:
+            raise ValueError(f"model: expected parameters that can be read, got {name} on meta")
         short = name.rpartition(".")[2]
         if built.ndim < 2:
             parameters[name] = built.detach().double().clone()
@@ -55,13 +68,32 @@ def initial(model: nn.Module, rng: np.random.Generator) -> dict[str, Tensor]:
 
 
 def cross_entropy(logits: Float[Tensor, "*batch vocabulary"], targets: Int[Tensor, "*batch"]) -> Float[Tensor, ""]:
-    """The mean of -log softmax(logits)[target], in nats."""
-    return F.cross_entropy(logits.flatten(0, -2), targets.flatten())
+    """The mean of -log softmax(logits)[target], in nats.
+
+    Raises:
+        ValueError: if the targets are no tokens of the vocabulary, one for each row of logits, or if there are none.
+    """
+    vocabulary = check_floats(logits=(logits, "... vocabulary"))["vocabulary"]
+    check_tokens(targets=(targets, " ".join(map(str, logits.shape[:-1])), vocabulary))
+    if targets.device != logits.device:
+        raise ValueError(f"targets: expected a tensor on {logits.device}, as the logits, got one on {targets.device}")
+    if targets.numel() == 0:
+        raise ValueError(f"targets: expected at least one, got shape {tuple(targets.shape)}")
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))  # a sum in float16 soon overflows
+    return F.cross_entropy(wide.reshape(-1, vocabulary), targets.reshape(-1)).to(logits.dtype)
 
 
 def next_token_loss(predict: Callable[[Tensor], Tensor], tokens: Int[Tensor, "batch n"]) -> Float[Tensor, ""]:
-    """Every token but the first, from those before it."""
-    return cross_entropy(predict(tokens[:, :-1]), tokens[:, 1:])
+    """Every token but the first, from those before it.
+
+    Raises:
+        ValueError: for fewer than two tokens per row, or one that is not in the vocabulary.
+    """
+    if check_shapes(tokens=(tokens, "batch n"))["n"] < 2 or len(tokens) == 0:
+        raise ValueError(f"tokens: expected a row at least, and 2 in every row, got shape {tuple(tokens.shape)}")
+    logits = predict(tokens[:, :-1])
+    check_tokens(tokens=(tokens, "batch n", logits.shape[-1]))
+    return cross_entropy(logits, tokens[:, 1:])
 
 
 def masked_loss(
@@ -69,11 +101,24 @@ def masked_loss(
 ) -> Float[Tensor, ""]:
     """The tokens where `hidden` is True, from the others; the model sees `mask_token` in their place.
 
-    The mask token itself is not among the predictions: its logit is left out.
+    The mask token is the last of the vocabulary, and not among the predictions: its logit is left out.
+
+    Raises:
+        ValueError: if a token is not below the mask token, or none is hidden.
     """
-    logits = predict(torch.where(hidden, mask_token, tokens))[..., :mask_token]
-    surprise = F.cross_entropy(logits.flatten(0, -2), tokens.flatten(), reduction="none").view(tokens.shape)
-    return (surprise * hidden).sum() / hidden.sum()
+    check_integers(1, mask_token=mask_token)
+    check_tokens(tokens=(tokens, "batch n", mask_token))
+    check_shapes(tokens=(tokens, "batch n"), hidden=(hidden, "batch n"))
+    if hidden.dtype != torch.bool or hidden.device != tokens.device:
+        raise ValueError(f"hidden: expected a boolean tensor beside the tokens, got {hidden.dtype} on {hidden.device}")
+    if anywhere(~hidden.any()):
+        raise ValueError("hidden: expected True for one token at least, got False throughout")
+    logits = predict(torch.where(hidden, mask_token, tokens))
+    if logits.shape[-1] < mask_token:
+        raise ValueError(f"mask_token: expected at most the vocabulary, {logits.shape[-1]}, got {mask_token}")
+    wide = logits[..., :mask_token].to(torch.promote_types(logits.dtype, torch.float32))
+    surprise = F.cross_entropy(wide.flatten(0, -2), tokens.flatten(), reduction="none").view(tokens.shape)
+    return ((surprise * hidden).sum() / hidden.sum()).to(logits.dtype)
 
 
 # --- the loop ---------------------------------------------------------------------------------------------------------
@@ -99,6 +144,9 @@ class Run:
 
     def at(self, seed: int) -> nn.Module:
         """The model of one seed, frozen."""
+        check_integers(0, seed=seed)
+        if seed >= len(self.losses):
+            raise ValueError(f"seed: expected one of {len(self.losses)} seeds, from 0 on, got {seed}")
         model = copy.deepcopy(self.model).double()
         model.load_state_dict({name: stacked[seed] for name, stacked in self.parameters.items()}, strict=False)
         return model.eval().requires_grad_(False)
@@ -132,11 +180,14 @@ def train(
         report: `report(step, losses of the seeds)`, called before every step; `every(100)` prints a line now and then.
 
     Raises:
-        ValueError: for fewer than one seed or step, or a loss that is not one number.
+        ValueError: for fewer than one seed or step, a rate below 0, parameters that are not those of the model, batches
+            that differ in shape, or a loss that is not one number.
     """
-    if seeds < 1 or steps < 1:
-        raise ValueError(f"seeds, steps: expected at least 1 of each, got {seeds} and {steps}")
-    drawn = [start(model, generator(f"{name}, weights {k}")) for k in range(seeds)]
+    check_type(nn.Module, model=model)
+    check_type(str, name=name)
+    check_integers(1, seeds=seeds, steps=steps)
+    check_numbers(0, rate=rate)
+    drawn = [_checked(start(model, generator(f"{name}, weights {k}")), model) for k in range(seeds)]
     parameters = {key: torch.stack([p[key] for p in drawn]).requires_grad_() for key in drawn[0]}
     data = [generator(f"{name}, data {k}") for k in range(seeds)]
     optimiser = torch.optim.Adam(list(parameters.values()), lr=rate)
@@ -144,8 +195,7 @@ def train(
     history = []
     for step in range(steps):
         optimiser.param_groups[0]["lr"] = rate * (1 - step / steps)
-        batches = [b if isinstance(b, tuple) else (b,) for b in map(batch, data)]
-        losses = each(parameters, *map(torch.stack, zip(*batches, strict=True)))
+        losses = each(parameters, *_stacked([b if isinstance(b, tuple) else (b,) for b in map(batch, data)]))
         if losses.ndim != 1:
             raise ValueError(f"loss: expected one number per batch, got shape {tuple(losses.shape[1:])}")
         history.append(losses.detach())
@@ -157,12 +207,34 @@ def train(
     return Run(model, {key: p.detach() for key, p in parameters.items()}, torch.stack(history, 1))
 
 
+def _checked(start: Mapping[str, Tensor], model: nn.Module) -> Mapping[str, Tensor]:
+    """Initial parameters: those of the model, all of them and no others, in float64."""
+    expected = {name: f"{tuple(built.shape)} in torch.float64" for name, built in model.named_parameters()}
+    got = {name: f"{tuple(drawn.shape)} in {drawn.dtype}" for name, drawn in start.items()}
+    for name in expected | got:
+        if expected.get(name) != got.get(name):
+            raise ValueError(f"start: expected {name}: {expected.get(name, 'nothing')}, got {got.get(name, 'nothing')}")
+    return start
+
+
+def _stacked(batches: Sequence[tuple[Tensor, ...]]) -> list[Tensor]:
+    """The parts of a batch, with an axis for the seeds in front."""
+    for parts in batches:
+        for part in parts:
+            check_type(Tensor, batch=part)
+    shapes = [[tuple(part.shape) for part in parts] for parts in batches]
+    if any(other != shapes[0] for other in shapes):
+        raise ValueError(f"batch: expected the same shapes for all seeds, got {shapes}")
+    return [torch.stack(parts) for parts in zip(*batches, strict=True)]
+
+
 def _call(model: nn.Module, parameters: Mapping[str, Tensor], *inputs: Tensor) -> Tensor:
     return functional_call(model, dict(parameters), inputs)
 
 
 def every(steps: int) -> Report:
     """A report: one line on stderr every so many steps."""
+    check_integers(1, steps=steps)
 
     def report(step: int, losses: Tensor) -> None:
         if step % steps == 0:

@@ -51,5 +51,36 @@ def test_bad_input_is_named():
     model = machines()["GPT-2"]
     with pytest.raises(ValueError, match="prompt: expected at least one token per row"):
         generate(model, torch.zeros(2, 0, dtype=torch.long), 3)
-    with pytest.raises(ValueError, match="new: expected at least 1, got 0"):
-        generate(model, torch.zeros(2, 1, dtype=torch.long), 0)
+    prompt = torch.zeros(2, 1, dtype=torch.long)
+    with pytest.raises(ValueError, match="new: expected an integer of at least 1, got 0"):
+        generate(model, prompt, 0)
+    with pytest.raises(ValueError, match="prompt: expected tokens from 0 on, got -1"):
+        generate(model, prompt - 1, 2)
+    with pytest.raises(ValueError, match="tokens: expected tokens from 0 to 19, got 20"):
+        generate(model, prompt + 20, 2)
+    for stop in (20, -1):
+        with pytest.raises(ValueError, match=f"stop: expected a token from 0 to 19, got {stop}"):
+            generate(model, prompt, 2, stop=stop)
+    with pytest.raises(ValueError, match="logits: expected a vocabulary of at least 2, got 1"):
+        assert generate(lambda tokens: torch.zeros(2, tokens.shape[1], 1), prompt, 2, cached=False).margin
+
+
+@pytest.mark.parametrize(
+    "logits, message",
+    [
+        (torch.zeros(2, 20), r"model: expected shape \(2, n, vocabulary\), got \(2, 20\)"),
+        (torch.zeros(1, 3, 20), r"model: expected shape \(2, n, vocabulary\), got \(1, 3, 20\)"),
+        (torch.full((2, 3, 20), torch.nan), "model: expected logits that can be compared, got nan"),
+        (None, "model: expected a tensor of shape"),
+    ],
+)
+def test_a_model_that_gives_no_logits_is_refused(logits, message):
+    with pytest.raises(ValueError, match=message):
+        generate(lambda tokens: logits, torch.zeros(2, 1, dtype=torch.long), 1, cached=False)
+
+
+def test_a_logit_may_be_minus_infinity():
+    logits = torch.tensor([[[0.0, -torch.inf, 1.0]]])
+    assert generate(lambda tokens: logits, torch.zeros(1, 1, dtype=torch.long), 2, cached=False).tokens.tolist() == [
+        [2, 2]
+    ]

@@ -97,14 +97,60 @@ def test_surprise_is_minus_log_probability(source, n):
     [
         (torch.full((3,), 1 / 3), "P: expected at least two axes"),
         (torch.full((2, 3), 1 / 3), "P: expected at least two axes, all of one size"),
-        (torch.full((2, 2), 0.4), "sum to 1"),
-        (torch.eye(2), "P: expected positive entries"),
+        (torch.ones(1, 1), "P: expected at least two axes, all of one size > 1"),
+        (torch.full((2, 2), 0.4), "P: expected sums of 1 over the last axis, got 0.8"),
+        (torch.eye(2), "P: expected positive entries, got 0.0"),
         (torch.full((2, 2), math.nan), "P: expected finite entries"),
+        (torch.ones(2, 2).int(), "P: expected floating-point entries, got torch.int32"),
+        (torch.ones(2, 2, device="meta"), "P: expected entries that can be read"),
+        (None, "P: expected a tensor"),
     ],
 )
+@pytest.mark.usefixtures("unenforced")
 def test_bad_tables_are_refused(P, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match=f"^{message}"):
         Markov(P)
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_bad_arguments_are_named():
+    source, rng = markov("any", 4, 2), generator("any")
+    for call, message in (
+        (lambda: markov(3), "name: expected a str, got int"),
+        (lambda: markov("a", vocabulary=0), "vocabulary: expected an integer of at least 2, got 0"),
+        (lambda: markov("a", order=0), "order: expected an integer of at least 1, got 0"),
+        (lambda: markov("a", order=30), "vocabulary, order: expected at most 8192 contexts, got 4 to the 30"),
+        (lambda: markov("a", sharpness=math.nan), "sharpness: expected a finite number of at least 0, got nan"),
+        (
+            lambda: markov("a", sharpness=1e4),
+            "sharpness: expected probabilities above 0, got 10000.0, which makes some",
+        ),
+        (lambda: source.block(-1), "m: expected an integer of at least 0, got -1"),
+        (lambda: source.block(50), "m: expected at most 13 tokens of 4, got 50"),
+        (lambda: source.entropy(-1), "before: expected an integer of at least 0, got -1"),
+        (lambda: source.entropy(7, 7), "before, behind: expected at most 13 tokens of 4, got 7 and 7"),
+        (lambda: source.next(3), "before: expected at most 2, the order, got 3"),
+        (lambda: source.sample(0, 2, 3), "rng: expected a Generator, got int"),
+        (lambda: source.sample(rng, 0, 3), "sequences: expected an integer of at least 1, got 0"),
+        (lambda: source.sample(rng, 2, -1), "n: expected an integer of at least 1, got -1"),
+        (lambda: source.batches(0), "n: expected an integer of at least 1, got 0"),
+        (lambda: source.batches(3, 0), "size: expected an integer of at least 1, got 0"),
+        (lambda: characters(""), "text: expected at least one character, got none"),
+        (lambda: characters(3), "text: expected a str, got int"),
+        (lambda: windows(torch.arange(5), 2, 0), "size: expected an integer of at least 1, got 0"),
+        (lambda: windows(torch.arange(5), 0), "n: expected an integer of at least 1, got 0"),
+        (lambda: windows(torch.arange(5) - 1, 2), "tokens: expected tokens from 0 on, got -1"),
+        (lambda: windows(torch.ones(5), 2), "tokens: expected integers of torch.int64, got torch.float32"),
+    ):
+        with pytest.raises(ValueError, match=f"^{message}"):
+            call()
+
+
+@pytest.mark.parametrize("bad", [-1, 4])
+def test_surprise_of_tokens_that_the_source_lacks_is_refused(bad):
+    tokens = torch.tensor([[0, 3, 1], [2, bad, 0]])
+    with pytest.raises(ValueError, match=f"^tokens: expected tokens from 0 to 3, got {bad}"):
+        markov("any", 4, 1).surprise(tokens)
 
 
 # --- the text ------------------------------------------------------------------------------------------------------
