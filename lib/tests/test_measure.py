@@ -100,7 +100,7 @@ def test_what_is_replaced_is_said(command, capsys):
         (
             OSError(28, "No space left on device"),
             1,
-            "--out: expected to write .*, got OSError: .* No space left on device",
+            "--out: expected to write .*, got OSError: .* No space left on device.*",
         ),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
