@@ -125,8 +125,9 @@ class Markov:
         check_integers(1, sequences=sequences, n=n)
         u = torch.from_numpy(rng.random((sequences, n, 1)))
         tokens = torch.zeros(sequences, n, dtype=torch.long)
+        next_after = [self.next(before) for before in range(self.order + 1)]
         for t in range(n):
-            p = self.next(min(t, self.order))[tuple(tokens[:, max(0, t - self.order) : t].T)]
+            p = next_after[min(t, self.order)][tuple(tokens[:, max(0, t - self.order) : t].T)]
             tokens[:, t] = (p.cumsum(-1)[..., :-1] < u[:, t]).sum(-1)
         return tokens
 
