@@ -14,7 +14,15 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from smalltorch.shapes import check_floats, check_integers, check_mask, check_numbers, check_range, check_type
+from smalltorch.shapes import (
+    at_least_float32,
+    check_floats,
+    check_integers,
+    check_mask,
+    check_numbers,
+    check_range,
+    check_type,
+)
 
 
 def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"]:
@@ -34,7 +42,7 @@ def softmax(S: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
     check_integers(-S.ndim, dim=dim)
     if dim >= S.ndim or S.shape[dim] == 0:
         raise ValueError(f"dim: expected an axis of S that is not empty, got {dim} for shape {tuple(S.shape)}")
-    wide = S.to(torch.promote_types(S.dtype, torch.float32))
+    wide = at_least_float32(S)
     top = wide.detach().amax(dim, keepdim=True)
     E = torch.exp(wide - top.masked_fill(top == -math.inf, 0))
     Z = E.sum(dim, keepdim=True)

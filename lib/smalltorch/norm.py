@@ -14,7 +14,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from smalltorch.shapes import anywhere, check_choice, check_floats, check_integers, check_numbers, largest
+from smalltorch.shapes import (
+    anywhere,
+    at_least_float32,
+    check_choice,
+    check_floats,
+    check_integers,
+    check_numbers,
+    largest,
+)
 
 Convention = Literal["inside", "outside"]
 CONVENTIONS = ("inside", "outside")
@@ -120,7 +128,7 @@ def _scaled(X: Tensor, least: float) -> tuple[Tensor, Tensor | float]:
     They are powers of two, so nothing is rounded. Of a row much smaller than `least`, which is eps in the units of X,
     the squares may underflow: they do not count beside eps.
     """
-    X = X.to(torch.promote_types(X.dtype, torch.float32))
+    X = at_least_float32(X)
     exponent = 400.0 if X.dtype == torch.float64 else 50.0
     if least > 2**-exponent and largest(X) < 2**exponent:
         return X, 1.0

@@ -143,6 +143,11 @@ def look(value: Tensor) -> Tensor:
     return debug_unwrap(value).detach()
 
 
+def at_least_float32(value: Tensor) -> Tensor:
+    """float16 and bfloat16 as float32, all else as it is: in half types squares overflow, and long sums lose digits."""
+    return value.to(torch.promote_types(value.dtype, torch.float32))
+
+
 def largest(value: Tensor) -> float:
     """The largest |entry|: NaN if one is NaN, 0 if there is none, or none that can be read."""
     if value.is_meta or value.numel() == 0:

@@ -30,6 +30,7 @@ from torch.func import functional_call, vmap
 from smalltorch.engine.sample import generator
 from smalltorch.shapes import (
     anywhere,
+    at_least_float32,
     check_floats,
     check_integers,
     check_numbers,
@@ -79,7 +80,7 @@ def cross_entropy(logits: Float[Tensor, "*batch vocabulary"], targets: Int[Tenso
         raise ValueError(f"targets: expected a tensor on {logits.device}, as the logits, got one on {targets.device}")
     if targets.numel() == 0:
         raise ValueError(f"targets: expected at least one, got shape {tuple(targets.shape)}")
-    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))  # a sum in float16 soon overflows
+    wide = at_least_float32(logits)
     return F.cross_entropy(wide.reshape(-1, vocabulary), targets.reshape(-1)).to(logits.dtype)
 
 
@@ -116,7 +117,7 @@ def masked_loss(
     logits = predict(torch.where(hidden, mask_token, tokens))
     if logits.shape[-1] < mask_token:
         raise ValueError(f"mask_token: expected at most the vocabulary, {logits.shape[-1]}, got {mask_token}")
-    wide = logits[..., :mask_token].to(torch.promote_types(logits.dtype, torch.float32))
+    wide = at_least_float32(logits[..., :mask_token])
     surprise = F.cross_entropy(wide.flatten(0, -2), tokens.flatten(), reduction="none").view(tokens.shape)
     return ((surprise * hidden).sum() / hidden.sum()).to(logits.dtype)
 

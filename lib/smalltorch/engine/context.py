@@ -103,9 +103,7 @@ class Context:
 
     def _differentiated(self, expr: Derivative) -> Expr:
         result = self.resolve(expr.expr)
-        if not any(
-            isinstance(s, Dummy) for s in result.free_symbols
-        ):  # under a sum the whole is checked, not this part
+        if not any(isinstance(s, Dummy) for s in result.free_symbols):  # under a sum, the whole is checked
             domain.check(result, self)
         for x, times in expr.variable_count:
             if not times.is_Integer:

@@ -72,16 +72,26 @@ def sign_of_number(expr: Expr) -> str | None:
     """
     if isinstance(expr, Rational):
         return "> 0" if expr > 0 else "< 0" if expr < 0 else "= 0"
-    for bits in PRECISIONS:
-        try:
-            found = enclose(expr, {}, bits)
-        except Unknown:
-            return None
+    for found in _enclosures(expr):
         if isinstance(found, iv.mpc):
             return None
         if found.a > 0 or found.b < 0:
             return "> 0" if found.a > 0 else "< 0"
     return None
+
+
+def is_nonzero_number(expr: Expr) -> bool:
+    """Whether a number, real or complex, is certainly not 0."""
+    return any(abs(found).a > 0 for found in _enclosures(expr))
+
+
+def _enclosures(expr: Expr) -> Iterator[Interval]:
+    """A number enclosed ever more narrowly; none of what has no enclosure."""
+    for bits in PRECISIONS:
+        try:
+            yield enclose(expr, {}, bits)
+        except Unknown:
+            return
 
 
 def enclose(expr: Expr, values: Mapping[Expr, Expr], bits: int = 256) -> Interval:
@@ -183,14 +193,3 @@ _FUNCTIONS: Mapping[object, Callable[..., Interval]] = {
     Abs: abs,
     conjugate: lambda x: x.conjugate() if isinstance(x, iv.mpc) else x,
 }
-
-
-def is_nonzero_number(expr: Expr) -> bool:
-    """Whether a number, real or complex, is certainly not 0."""
-    for bits in PRECISIONS:
-        try:
-            if abs(enclose(expr, {}, bits)).a > 0:
-                return True
-        except Unknown:
-            return False
-    return False
