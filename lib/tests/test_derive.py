@@ -133,8 +133,8 @@ def test_given_inequalities_and_definitions():
 
 def test_identity_and_written_proof():
     steps = [identity("square", (a + b) ** 2, a**2 + 2 * a * b + b**2, "expand", scope="a test"), jensen()]
-    proof = WrittenProof("a-proof", *steps)
-    assert proof.evidence.text == "proved in text, 2 of 2 identities checked: " + "a proof"
+    proof = WrittenProof("a-proof", *steps, of="a-theorem")
+    assert proof.evidence.text == "proved in text, 2 identities checked and the rest in words: " + "a proof"
     assert "(1) (a + b)**2 = a**2 + 2*a*b + b**2" in repr(proof) and "A proof" in proof._repr_markdown_()
 
 
@@ -426,7 +426,7 @@ def test_an_unfinished_lemma():
 
 def test_a_finished_derivation_stays_as_it_is():
     finished = chain(S(0)).le(r**2, because="a square").qed()
-    proof = WrittenProof("a proof", finished)
+    proof = WrittenProof("a proof", finished, of="a-theorem")
     for change in (lambda: finished.start(0), lambda: finished.le(r**2 + 1, because="more")):
         rejected(change, "finished")
     assert "0 ≤ r**2" in repr(proof)
@@ -516,7 +516,7 @@ def test_a_conclusion_that_sympy_knows_is_still_a_lemma():
 def test_a_written_proof_needs_finished_identities_each_once():
     done = identity("one", (a + b) ** 2, a**2 + 2 * a * b + b**2, "expand", scope="a test")
     for identities in ((), (done, done), (chain(r).eq(r, because="same"),)):
-        rejected(lambda identities=identities: WrittenProof("test", *identities), "finished")
+        rejected(lambda identities=identities: WrittenProof("test", *identities, of="a-theorem"), "finished")
 
 
 # -- evidence and display ----------------------------------------------------------------------------------------------
@@ -571,8 +571,9 @@ row-stochastic   [all n]
   given  A ≥ 0
   given  n integer and > 0
   given  x real
+  such as  n = 2, A[-1, 1] = 13/1792, A[-1, 2] = 1779/1792, A[0, 1] = 1/32, A[0, 2] = 31/32, and 8 more
     Sum(Sum(A[i, j]*x[j], (j, 1, n))**2, (i, 1, n))
-  ≤ Sum(A[i, j]*x[j]**2, (i, 1, n), (j, 1, n))   ✓ (1) Jensen: the gap is a variance
+  ≤ Sum(A[i, j]*x[j]**2, (i, 1, n), (j, 1, n))   ✓ (1) Jensen: the gap is a variance [normal form]
         certificate: Sum((x[j] - x[k])**2*A[i, j]*A[i, k]/2, (i, 1, n), (j, 1, n), (k, 1, n))"""
     )
 
@@ -591,7 +592,9 @@ $$
 \\end{aligned}
 $$
 
-1. a square — certificate: $\\displaystyle r^{2}$"""
+1. a square [simplify] — certificate: $\\displaystyle r^{2}$
+
+The hypotheses hold, for instance, at $t = - \\frac{13}{1792}$."""
     )
 
 

@@ -89,7 +89,7 @@ def twice(index_1, index_2) -> Derivation:
 
 def changed(change) -> None:
     d = identity("key", (r + 1) ** 2, r**2 + 2 * r + 1, because="x", scope="every r")
-    WrittenProof("the big theorem", d)
+    WrittenProof("the big theorem", d, of="the-big-theorem")
     change(d)
 
 

@@ -1,12 +1,15 @@
-"""Numbers and tables as text."""
+"""Numbers and tables as text, and source."""
 
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smalltorch.engine.show import Table, number
+from smalltorch import models
+from smalltorch.engine.show import Table, number, show_source
+from smalltorch.models import GPT, sinusoids
 
 SHOWN = [
     ((1.4694,), "1.47"),
@@ -50,3 +53,21 @@ def test_table():
 def test_ragged_rows():
     with pytest.raises(ValueError, match="expected 2 cells, got 1"):
         Table(["n", "norm"], [(2,)])
+
+
+def test_source_is_that_of_the_files():
+    shown = show_source(GPT, sinusoids)._repr_markdown_()
+    assert shown.startswith("```python\nclass GPT(nn.Module):\n") and shown.endswith("[:, :d]\n```")
+    file = Path(models.__file__).read_text(encoding="utf-8")
+    parts = shown.removeprefix("```python\n").removesuffix("```").split("\n\n\n")
+    assert len(parts) == 2 and all(part in file for part in parts)
+
+
+def test_source_of_a_method_begins_at_the_margin():
+    assert show_source(GPT.forward).code.startswith("def forward(\n    self, tokens")
+
+
+@pytest.mark.parametrize("shown", [(), (math.sqrt,), (GPT, pytest.raises)])
+def test_there_is_source_of_the_library_only(shown):
+    with pytest.raises(ValueError, match="objects: expected functions and classes of smalltorch, got "):
+        show_source(*shown)

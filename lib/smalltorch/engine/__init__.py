@@ -7,6 +7,10 @@ trial  witness  refute              numbers that hold a step, show an instance, 
 derive  display  names  scope       chains of checked steps, written proofs; how they are shown and named
 lemmas                              proved once, with their proofs
 refusal                             how the engine refuses
-sample  show  verify                random inputs, numbers as text, checks that attack
+sample  statement  search           random inputs, two sides at them, and the attack that begins there
+rounding  balls                     what rounding explains: an estimate, and a bound
+verify  facts  check  show          checks that decide, rows of facts, what both leave; numbers as text
+effects  statistics  contrasts      experiments: a 95 % interval, and thresholds stated before the data
+words                               the text of a chapter, held against what it computed
 schema  ledger                      what a record is; who writes one
 """

@@ -14,8 +14,9 @@ r"""Derivations: chains e₀ = e₁ ≤ e₂ … in which every step is checked 
       given  A ≥ 0
       given  n integer and > 0
       given  x real
+      such as  n = 2, A[-1, 1] = 13/1792, A[-1, 2] = 1779/1792, A[0, 1] = 1/32, A[0, 2] = 31/32, and 8 more
         Sum(Sum(A[i, j]*x[j], (j, 1, n))**2, (i, 1, n))
-      ≤ Sum(A[i, j]*x[j]**2, (i, 1, n), (j, 1, n))   ✓ (1) Jensen: the gap is a variance
+      ≤ Sum(A[i, j]*x[j]**2, (i, 1, n), (j, 1, n))   ✓ (1) Jensen: the gap is a variance [normal form]
             certificate: Sum((x[j] - x[k])**2*A[i, j]*A[i, k], (i, 1, n), (j, 1, n), (k, 1, n))/2
 
 An equality passes only if SymPy reduces the difference to the number 0. An inequality passes only with a certificate:
@@ -27,6 +28,7 @@ What SymPy simplifies while an expression is built (x/x to 1, √(ab) to √a·�
 before any check; the chain shows what is left. Outside the main thread a step is not bounded in time.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,6 +49,7 @@ from smalltorch.engine.schema import Evidence
 from smalltorch.engine.scope import demand_scope
 from smalltorch.engine.sums import Given, Range, is_plain_index
 
+LABEL = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"  # of a theorem
 SECONDS = 20  # for one step; the usual time is milliseconds
 Lemma = Fact  # what `at` gives
 
@@ -138,7 +141,7 @@ class Derivation:
         two-squares   [real a and b]
           given  a, b real
             a*b
-          ≤ a**2/2 + b**2/2   ✓ (1) a square is left over
+          ≤ a**2/2 + b**2/2   ✓ (1) a square is left over [normal form]
                 certificate: (a - b)**2/2
 
     Args:
@@ -159,7 +162,9 @@ class Derivation:
     given: Iterable["Boolean | Given | Derivation | Fact"] = ()
     ranges: Mapping[Symbol, tuple[Any, Any]] = field(default_factory=dict)
 
+    @ledger._check
     def __post_init__(self) -> None:
+        ledger._begun.append(self)
         self.steps: list[Step] = []
         self.fact: Fact | None = None  # what the chain has shown so far
         self.evidence: Evidence | None = None
@@ -203,6 +208,7 @@ class Derivation:
 
     # -- writing the chain ---------------------------------------------------------------------------------------
 
+    @ledger._check
     def start(self, expr: Expr | int) -> "Derivation":
         """The first expression of the chain."""
         self._demand_unfinished()
@@ -238,6 +244,7 @@ class Derivation:
         """… > expr."""
         return self._step(">", expr, because, gap, by)
 
+    @ledger._check
     def qed(self) -> "Derivation":
         """Finish: from here on the derivation is evidence, can serve as a lemma, and does not change any more."""
         if self.fact is None:
@@ -247,7 +254,15 @@ class Derivation:
         with self._named(), bounded(SECONDS):
             self.fact = kernel.concluded(self.fact, self.name, self._expressions())
             demand_scope(self.scope, [step.expr for step in self.steps], self.context.given)
-        self.evidence = ledger.executed("derived", f"derived for {self.scope}: {self.name.replace('-', ' ')}")
+        self.evidence = ledger._left(
+            "derived",
+            f"derived for {self.scope}: {self.name.replace('-', ' ')}",
+            shows=(self._shown(),),
+            given=tuple(words for words, _ in display.assumed(self.fact.hypotheses)),
+            scope=self.scope,
+            by=tuple(dict.fromkeys(step.reducer for step in self.steps if step.reducer)),
+            instance=display.instance(self.fact.instance or {})[0],
+        )
         return self
 
     # -- as a lemma ----------------------------------------------------------------------------------------------
@@ -259,6 +274,7 @@ class Derivation:
             raise StepError(f"{self.name}: nothing was derived")
         return self.fact.statement
 
+    @ledger._check
     def at(self, values: Mapping[Symbol | IndexedBase, Any], *free: Symbol) -> Fact:
         """The conclusion for given values of its symbols (bases take Lambdas), for all values of the indices `free`.
 
@@ -276,6 +292,7 @@ class Derivation:
 
     # -- checking ------------------------------------------------------------------------------------------------
 
+    @ledger._check
     def _step(
         self, relation: str, expr: Expr | int, because: str, gap: Expr | int | None, by: Certificate | None
     ) -> "Derivation":
@@ -338,14 +355,23 @@ class Derivation:
         """What is assumed, as (text, LaTeX): the facts, and what the symbols were declared to be."""
         return display.hypotheses(self.context.usable, self.ranges, self._expressions())
 
+    def _shown(self) -> str:
+        """The conclusion as one line of text, with what its names stand for."""
+        named = display.hypotheses([], self.ranges, [self.steps[0].expr, self.steps[-1].expr])
+        where = "; ".join(words for words, _ in named)
+        return text(self.conclusion) + (f", where {where}" if where else "")
+
     def __repr__(self) -> str:
         title = f"{self.name}   [{self.scope}]" + ("" if self.evidence else "   unfinished")
-        return display.chain_text(title, self.hypotheses(), self.steps)
+        return display.chain_text(title, self.hypotheses(), self.steps, self._instance())
 
     def _repr_markdown_(self) -> str:
         unfinished = "" if self.evidence else ", unfinished"
         title = f"**{display.capitalised(self.name)}** ({self.scope}{unfinished})."
-        return display.chain_markdown(title, self.hypotheses(), self.steps)
+        return display.chain_markdown(title, self.hypotheses(), self.steps, self._instance())
+
+    def _instance(self) -> tuple[str, str]:
+        return display.instance(self.fact.instance or {} if self.fact else {})
 
 
 def identity(
@@ -363,16 +389,38 @@ def identity(
 
 
 class WrittenProof:
-    """A proof in prose whose key identities, numbered in the text, are derivations of the same chapter."""
+    """A proof in prose whose key identities, numbered in the text, are derivations of the same chapter.
 
-    def __init__(self, name: str, *identities: Derivation):
-        distinct = len({id(d) for d in identities}) == len(identities)
-        if not identities or not distinct or any(d.evidence is None for d in identities):
+    The rest of the proof is words; the ledger counts its steps on the page, and those that name an identity.
+
+    Args:
+        name: what is proved, in words.
+        identities: (1), (2), … of the proof.
+        of: the label of the theorem that is proved.
+
+    Raises:
+        StepError: for identities that are not finished or not derivations, one twice, or none; without a label.
+    """
+
+    @ledger._check
+    def __init__(self, name: str, *identities: Derivation, of: str = ""):
+        evidence = [d.evidence for d in identities if isinstance(d, Derivation) and d.evidence is not None]
+        if not identities or len({id(e) for e in evidence}) != len(identities):
             raise StepError(f"{name}: a written proof needs finished derivations of its key identities, each once")
+        if not isinstance(of, str) or not re.fullmatch(LABEL, of):
+            raise StepError(f"{name}: of=… must be the label of the theorem that is proved, got {of!r}")
         self.name = name
         self.identities = tuple(d.fact for d in identities if d.fact is not None)
-        self.checked = f"proved in text, {len(identities)} of {len(identities)} identities checked"
-        self.evidence = ledger.executed("proved in text", f"{self.checked}: {self.name.replace('-', ' ')}")
+        count = f"{len(identities)} {'identity' if len(identities) == 1 else 'identities'}"
+        self.checked = f"proved in text, {count} checked and the rest in words"
+        self.evidence = ledger._left(
+            "proved in text",
+            f"{self.checked}: {self.name.replace('-', ' ')}",
+            shows=tuple(conclusion for e in evidence for conclusion in e.shows),
+            given=tuple(dict.fromkeys(hypothesis for e in evidence for hypothesis in e.given)),
+            by=tuple(dict.fromkeys(reducer for e in evidence for reducer in e.by)),
+            about=(of,),
+        )
 
     def __repr__(self) -> str:
         lines = [f"  ({k}) {text(fact.statement)}" for k, fact in enumerate(self.identities, 1)]

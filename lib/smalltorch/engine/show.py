@@ -1,7 +1,10 @@
-"""Numbers and tables as text: rounded so that every machine prints the same."""
+"""What chapters print: numbers and tables, rounded so that every machine prints the same; and source."""
 
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from textwrap import dedent
 
 
 def number(x: float, digits: int = 3) -> str:
@@ -54,3 +57,38 @@ class Table:
     def _repr_markdown_(self) -> str:
         lines = [self.header, ["---:"] * len(self.header), *self.rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def show_source(*objects: Callable[..., object]) -> "Source":
+    """The source of functions and classes of the library, as it stands in their files.
+
+        >>> from smalltorch.attention import causal_mask
+        >>> show_source(causal_mask)
+        the source of causal_mask
+
+    A notebook shows it as Markdown, in a fence of Python. It is read anew whenever the chapter runs: when the code
+    changes, so does the output.
+
+    Raises:
+        ValueError: for what is no function or class of smalltorch, or for nothing.
+    """
+    for shown in objects or (None,):
+        ours = str(getattr(shown, "__module__", "")).startswith("smalltorch.")
+        if not (ours and (inspect.isfunction(shown) or inspect.isclass(shown))):
+            raise ValueError(f"objects: expected functions and classes of smalltorch, got {shown!r}")
+    names = ", ".join(shown.__qualname__ for shown in objects)
+    return Source(names, "\n\n".join(dedent(inspect.getsource(shown)) for shown in objects))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Code, and the names of what it defines."""
+
+    names: str
+    code: str
+
+    def __repr__(self) -> str:
+        return f"the source of {self.names}"
+
+    def _repr_markdown_(self) -> str:
+        return f"```python\n{self.code}```"

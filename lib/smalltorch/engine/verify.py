@@ -14,378 +14,350 @@ A statement is given by its two sides, each a function from a batch of inputs to
 `domain`: a map from unconstrained real tensors onto the inputs that satisfy the hypothesis, such as softmax for
 row-stochastic matrices. So every sample meets the hypothesis, and the attack can follow the gradient through it.
 All in float64. What comes back says how tight the statement is and which input is the worst.
+
+The sides decide, not their ratio, so they may have any sign: lhs ≤ rhs is broken where lhs − rhs is more than the
+allowance times the larger side, and more than rounding explains, which is estimated (`smalltorch.engine.rounding`).
+A counterexample carries a verdict, so there an estimate is not enough: both sides are enclosed in ball arithmetic
+(`smalltorch.engine.balls`). Facts and effects have rooms of their own, and can be had from here as well.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from smalltorch.engine import ledger
-from smalltorch.engine.sample import DISTRIBUTIONS, generator
-from smalltorch.engine.schema import Evidence
-from smalltorch.engine.show import number
+from smalltorch.engine.balls import Astray, Unknown, enclosed
+from smalltorch.engine.check import (
+    ROUNDING,
+    Check,
+    VerificationError,
+    allowed_text,
+    apart,
+    checked_tolerance,
+    real,
+    shortened,
+)
+from smalltorch.engine.effects import measured as measured
+from smalltorch.engine.facts import computed as computed
+from smalltorch.engine.facts import fact as fact
+from smalltorch.engine.rounding import MARGIN, largest_on_the_way, noise
+from smalltorch.engine.search import (
+    EXTREME,
+    Extremes,
+    Search,
+    Shape,
+    checked_shapes,
+    computed_in_float64,
+    free_samples,
+    refuse_vacuous,
+)
+from smalltorch.engine.statement import (
+    Batch,
+    Domain,
+    Side,
+    Statement,
+    Worst,
+    admitted,
+    differ,
+    evaluated,
+    picked,
+    refuse_one_tensor,
+    rows_of,
+)
 
-Side = Callable[[Any], Tensor]
-Shape = tuple[int, ...]
-
-PER_DISTRIBUTION = 32  # random inputs for each distribution and shape
-STARTS, STEPS, RATE = 8, 150, 0.1  # the gradient attack: the best samples so far, climbed together by Adam
-
-
-class VerificationError(AssertionError):
-    """A statement that an input breaks, or a violation that was demanded and not found."""
-
-
-@dataclass(frozen=True)
-class Extremes:
-    """The inputs of an extreme family, written as codes: `length` digits, each below `choices`.
-
-    `decode` maps a batch of codes (integer tensor, batch × length) to a batch of inputs. For a matrix with one-hot
-    rows the k-th digit is the hot column of row k.
-    """
-
-    decode: Callable[[Tensor], Any]
-    length: int
-    choices: int
-
-
-@dataclass(frozen=True)
-class Check:
-    """A numeric check that has run. `value`: tightness, error or mean; `at`: the input that gave it."""
-
-    name: str
-    text: str
-    value: float
-    at: Any
-    evidence: Evidence
-
-    def __repr__(self) -> str:
-        return f"{self.name}: {self.text}".replace(": \n", ":\n")
-
-
-@dataclass
-class _Worst:
-    ratio: float = -math.inf
-    at: Any = None
-    where: str = ""
-    lhs: float = math.nan
-    rhs: float = math.nan
-    seen: int = 0
-    climbed: bool = False  # whether the gradient attack had a slope to climb
-
-    def update(self, inputs: Any, lhs: Tensor, rhs: Tensor, where: str, limit: float) -> None:
-        """Keep the largest lhs/rhs. A tie goes to what was found first, so that rounding does not decide, unless only
-        the later one exceeds the limit."""
-        self.seen += len(lhs)
-        ratio = _ratio(lhs, rhs)
-        k = int(ratio.argmax())
-        largest = float(ratio[k])
-        decides = self.ratio <= limit < largest or not math.isfinite(self.ratio)
-        tie = 0.0 if decides else 1e-6 * abs(self.ratio)
-        if not self.where or largest > self.ratio + tie:
-            self.ratio, self.where = largest, where
-            self.at, self.lhs, self.rhs = _pick(inputs, k), float(lhs[k]), float(rhs[k])
+BEYOND = 1e-8  # of the largest number on the way: what a difference must exceed where rounding is estimated only
+TRIES = 4  # inputs of a batch that are enclosed, before the next batch is looked at
+REACH = 10  # a scale is at most so many times as large as what occurs
 
 
+@ledger._check
 def at_most(
     name: str,
     lhs: Side,
     rhs: Side,
     *,
-    domain: Callable[[Tensor], Any],
+    domain: Domain,
     shapes: Iterable[Shape],
     extremes: Callable[[Shape], Extremes] | None = None,
     hypothesis: Callable[[Any], Tensor] | None = None,
     allowance: float = 1e-12,
+    because: str = "",
+    without: Mapping[str, Domain | tuple[Domain, Iterable[Shape]]] = MappingProxyType({}),
 ) -> Check:
-    """Check lhs ≤ rhs, and report its tightness: the largest lhs/rhs found.
+    """Check lhs ≤ rhs, and report how tight it is: the largest lhs/rhs found, or where rhs is not positive the gap.
 
     Args:
         name: the statement, in words or symbols.
-        lhs, rhs: from a batch of inputs to a batch of numbers; rhs ≥ 0. Inputs where both are 0 count as ratio 0.
+        lhs, rhs: from a batch of inputs to a batch of numbers, float64. Inputs where both are 0 count as ratio 0.
         domain: from free tensors (batch × shape) to a batch of inputs that satisfy the hypothesis.
         shapes: shapes of one free tensor.
         extremes: the extreme inputs for a shape, for the structured search. They lie outside the domain's image, so
             nothing but `hypothesis` sees to it that they satisfy the hypothesis.
-        hypothesis: from a batch of inputs to True where one satisfies the hypothesis; tested on all inputs.
-        allowance: relative slack for rounding, at most 0.01.
+        hypothesis: from a batch of inputs to True where one satisfies the hypothesis, as a tensor of booleans; tested
+            on all inputs.
+        allowance: slack relative to the larger side, for rounding: at most 1e-6; at most 0.05 with a reason.
+        because: why the allowance is wider than 1e-6.
+        without: for each hypothesis that is dropped the domain without it, where a violation is demanded (by `fails`);
+            with shapes of its own if it has other ones.
 
     Raises:
-        VerificationError: with the input, if lhs > rhs·(1 + allowance) somewhere.
-        ValueError: if a side gives NaN, infinity, a negative rhs, or not one number for each input; if an input
-            violates the hypothesis; if there are no inputs.
+        VerificationError: with the input, if lhs > rhs somewhere; if a dropped hypothesis is not missed.
+        ValueError: if a side gives NaN, infinity, another type than float64, or not one number for each input; if an
+            input violates the hypothesis; if nothing could fail: no inputs, or one, sides that are one tensor, or
+            look at no input, or are 0 throughout; if rounding leaves it open which side is larger.
     """
-    _check_allowance(allowance)
-    worst = _search(name, lhs, rhs, domain, shapes, extremes, hypothesis, limit=1 + allowance)
-    if worst.ratio > 1 + allowance:
-        raise VerificationError(
-            f"{name}: broken by a factor {number(worst.ratio, 4)} at {worst.where}\n"
-            f"  left {worst.lhs:.6g}, right {worst.rhs:.6g}\n  input {worst.at}"
-        )
-    tightness = number(worst.ratio)
-    attacks = "attacks included" if worst.climbed else "structured search included" if extremes else "not attacked"
-    text = (
-        f"holds on {worst.seen} inputs, {attacks}; tightness {tightness} ({worst.where}); "
-        f"allowance {number(allowance, 1)}"
-    )
-    evidence = ledger.executed("verified", f"verified, {name}: tightness {tightness}")
-    return Check(name, text, worst.ratio, worst.at, evidence)
+    allowance = checked_tolerance("allowance", allowance, because)
+    shapes = checked_shapes(shapes)
+    if not isinstance(without, Mapping):
+        raise ValueError(f"without must map each hypothesis to the domain without it, got {shortened(without)}")
+    statement = Statement(name, lhs, rhs, hypothesis)
+    search = Search(statement, domain, shapes, extremes, exact=allowance <= ROUNDING)
+    refuse_vacuous(name, search.random())
+    _refuse_blind(name, search.looked)
+    largest = max(float(side.abs().max()) for batch in search.random() for side in (batch.lhs, batch.rhs))
+    worst, seen = Worst(statement), 0
+    for batch in chain(search.random(), search.attacks()):
+        _refuse_broken(statement, batch, allowance, largest)
+        worst.update(batch, worst.beaten_by(batch, torch.ones_like(batch.lhs, dtype=torch.bool)))
+        seen += len(batch.lhs)
+    attacks = "attacks included" if search.climbed else "structured search included" if extremes else "not attacked"
+    tightness = worst.tightness()
+    allowed = allowed_text(allowance, because)
+    text = f"holds on {seen} inputs, {attacks}; {tightness} ({worst.where}); allowance {allowed}"
+    evidence = ledger._left("verified", f"verified, {name}: {tightness}", shows=(name,), scope=f"{seen} inputs")
+    dropped = {}
+    for what, other in without.items():
+        its_domain, its_shapes = other if isinstance(other, tuple) else (other, shapes)
+        dropped[what] = fails(f"{name}, without {what}", lhs, rhs, domain=its_domain, shapes=its_shapes)
+    return Check(name, text, worst.score if statement.ratio else -worst.score, worst.at, evidence, dropped)
 
 
+@ledger._check
 def fails(
     name: str,
     lhs: Side,
     rhs: Side,
     *,
-    domain: Callable[[Tensor], Any],
+    domain: Domain,
     shapes: Iterable[Shape],
     extremes: Callable[[Shape], Extremes] | None = None,
     hypothesis: Callable[[Any], Tensor] | None = None,
     by: float = 1.001,
+    against: str = "",
 ) -> Check:
-    """Demand a violation: lhs ≤ rhs must fail by at least the factor `by`. For false claims and dropped hypotheses.
+    """Demand a violation: lhs must exceed rhs by at least (by − 1)|rhs|, whatever rounding has done.
+
+    For false claims and dropped hypotheses. The random inputs come first; the attack climbs only where none of them
+    will do, because where a climb ends may hang on the last digit. `against` names the claim that is refuted, where a
+    record rests on the counterexample.
+
+    What rounding has done is bounded operation by operation (`smalltorch.engine.balls`): lhs > rhs then holds for the
+    exact values, for all inputs and constants within a few units in the last place. Where an operation has no such
+    bound, the difference must be 100 times what random rounding moves it by, and a part in 10⁸ of the largest number on
+    the way; the evidence then says "beyond rounding".
 
     Raises:
         VerificationError: if no input breaks the statement.
-        ValueError: as for `at_most`.
+        ValueError: as for `at_most`, except that one input is enough; for an extreme input without `hypothesis`.
     """
-    if by <= 1:
-        raise ValueError(f"by must be greater than 1, got {by}: at 1 the statement still holds")
-    worst = _search(name, lhs, rhs, domain, shapes, extremes, hypothesis, limit=by)
-    if worst.ratio < by:
-        raise VerificationError(
-            f"{name}: no counterexample among {worst.seen} inputs; the largest left/right is "
-            f"{number(worst.ratio, 4)} at {worst.where}"
-        )
-    text = f"fails: left {number(worst.lhs)}, right {number(worst.rhs)} ({worst.where})"
-    evidence = ledger.executed("counterexample", f"counterexample, {name}: {number(worst.lhs)} > {number(worst.rhs)}")
-    return Check(name, text, worst.ratio, worst.at, evidence)
+    if not isinstance(against, str):
+        raise ValueError(f"against must be ids of claims, with spaces between, as one string, got {against!r}")
+    by = real(by, "by")
+    if not 1 + 1e-9 <= by < math.inf:
+        raise ValueError(f"by must be at least 1 + 1e-9, got {by}: nearer to 1 rounding decides")
+    statement = Statement(name, lhs, rhs, hypothesis)
+    search = Search(statement, domain, checked_shapes(shapes), extremes)
+    worst, seen, why_not, how = Worst(statement), 0, "", ""
+    for batches in (search.random(), search.attacks()):
+        for batch in batches:
+            seen += len(batch.lhs)
+            over = (batch.lhs > batch.rhs) & (batch.lhs - batch.rhs >= (by - 1) * batch.rhs.abs())
+            for _ in range(TRIES):
+                k = worst.beaten_by(batch, over)
+                if k is None:
+                    break
+                confirmed, reason = _confirmed(statement, batch, k)
+                if confirmed:
+                    worst.update(batch, k)
+                    how = reason
+                    break
+                over[k], why_not = False, f"; where the left side is larger, {reason}"
+        if worst.where:
+            break
+    if not worst.where:
+        raise VerificationError(f"{name}: no counterexample among {seen} inputs{why_not}")
+    if worst.where.startswith(EXTREME) and hypothesis is None:
+        raise ValueError("hypothesis must be given: the counterexample is an extreme input, which no domain has made")
+    left, right = apart(worst.lhs, worst.rhs)
+    refuted = f"counterexample, {name}: {left} > {right}{how}"
+    evidence = ledger._left("counterexample", refuted, shows=(name,), about=tuple(against.split()))
+    return Check(name, f"fails: left {left}, right {right} ({worst.where}){how}", worst.score, worst.at, evidence)
 
 
+@ledger._check
 def equal(
     name: str,
     lhs: Side,
     rhs: Side,
     *,
-    domain: Callable[[Tensor], Any],
+    domain: Domain,
     shapes: Iterable[Shape],
     allowance: float = 1e-12,
+    because: str = "",
+    scale: float = 0.0,
 ) -> Check:
     """Check lhs = rhs up to rounding, on random inputs; the sides may give tensors of any one shape for each input.
 
-    The error of an input is max|lhs − rhs| / max(1, max|rhs|); it may be at most `allowance`.
+    Entry by entry: |lhs − rhs| may be at most `allowance` times the larger of the two, plus what rounding explains
+    where the entry is a difference of larger terms (`smalltorch.engine.rounding`). Where a side is 0, `scale` says
+    what counts as large: the allowance is then at least `allowance` times the scale.
 
     Raises:
-        VerificationError: with the input of the largest error, if that exceeds the allowance.
-        ValueError: if a side gives NaN or infinity, or the sides do not have one shape with a row for each input; for
-            no inputs.
+        VerificationError: with the input of the largest error, if an entry differs by more.
+        ValueError: if a side gives NaN, infinity or another type than float64, or the sides do not have one shape with
+            a row for each input; if nothing could fail: no inputs, or one; sides that are one tensor, or look at no
+            input; a scale beyond what occurs; or if on more than half of the inputs a larger error would pass.
     """
-    _check_allowance(allowance)
-    error, at, where, seen = 0.0, None, "", 0
-    for free, origin in _free_samples(name, _checked(shapes)):
-        inputs = domain(free)
-        a, b = _finite(lhs(inputs), "lhs"), _finite(rhs(inputs), "rhs")
+    allowance, scale = checked_tolerance("allowance", allowance, because), real(scale, "scale")
+    if not 0 <= scale < math.inf:
+        raise ValueError(f"scale must be a size, got {scale}")
+    if lhs is rhs:
+        raise ValueError("lhs and rhs must be computed each by itself, got one function: nothing could fail")
+    worst, seen, telling, various, largest = _Difference(), 0, 0, False, 0.0
+    for _, free, origin in free_samples(name, checked_shapes(shapes)):
+        inputs = admitted(domain, free)
+        a, b = evaluated(lhs, inputs, "lhs"), evaluated(rhs, inputs, "rhs")
         if a.shape != b.shape or a.shape[:1] != free.shape[:1] or not a.numel():
             raise ValueError(
                 f"lhs and rhs must have one shape, with a row for each of {len(free)} inputs, got "
                 f"{tuple(a.shape)} and {tuple(b.shape)}"
             )
-        a, b = a.reshape(len(a), -1), b.reshape(len(b), -1)
-        errors = (a - b).abs().amax(1) / b.abs().amax(1).clamp(min=1)
-        seen += len(errors)
-        k = int(errors.argmax())
-        if at is None or errors[k] > error:
-            error, at, where = float(errors[k]), _pick(inputs, k), origin
-    if error > allowance:
+        refuse_one_tensor(a, b)
+        if not seen and allowance <= ROUNDING:
+            _refuse_blind(name, computed_in_float64(domain, free, inputs, lhs, rhs))
+        difference = _Entries.of(a, b, allowance, scale)
+        rows = (difference.error > difference.allowed).any(1).nonzero().flatten()
+        if len(rows):
+            enough = (a - b)[rows].abs() / MARGIN
+            explained = MARGIN * noise(lambda x: lhs(x) - rhs(x), rows_of(inputs, rows), enough)
+            difference.allowed[rows] += explained.reshape(len(rows), -1)
+        worst.update(inputs, difference, origin)
+        seen += len(a)
+        telling += difference.telling(max(1e-3, 10 * allowance))
+        various |= differ(inputs)
+        parts = inputs if isinstance(inputs, tuple) else (inputs,)
+        largest = max(largest, *(float(x.abs().max()) for x in (a, b, *parts) if x.numel() and x.dtype != torch.bool))
+    if worst.share > 1:
+        left, right = apart(worst.lhs, worst.rhs)
         raise VerificationError(
-            f"{name}: the sides differ by {number(error)}, allowed is {number(allowance, 1)}, at {where}\n  input {at}"
+            f"{name}: the sides differ: left {left}, right {right}, at {worst.where}\n  input {worst.at}"
         )
-    share = "a tenth of " if error <= allowance / 10 else ""  # the error itself is rounding noise: not printed
-    text = f"holds on {seen} inputs; largest error below {share}the rounding allowance {number(allowance, 1)}"
-    return Check(name, text, error, at, ledger.executed("verified", f"verified, {name}: equal up to rounding"))
+    if not various:
+        raise ValueError(f"{name}: domain gives one input only, and a single fact is for `computed`")
+    if scale > REACH * largest:
+        raise ValueError(f"scale must be a size that occurs, got {scale:g}: nothing here is larger than {largest:.3g}")
+    if 2 * telling < seen:
+        raise ValueError(
+            f"{name}: nothing could fail: on {seen - telling} of {seen} inputs the sides are 0, or an error of one "
+            "part in a thousand would pass as rounding; where 0 is right, scale=… says what is not"
+        )
+    text = f"holds on {seen} inputs, entry by entry; rounding allowance {allowed_text(allowance, because)}"
+    shown = f"verified, {name}: equal up to rounding"
+    evidence = ledger._left("verified", shown, shows=(name,), scope=f"{seen} inputs")
+    return Check(name, text, worst.share, worst.at, evidence)
 
 
-def measured(
-    name: str,
-    values: Tensor | Sequence[float],
-    *,
-    above: float = -math.inf,
-    below: float = math.inf,
-    over: str = "seeds",
-) -> Check:
-    """An effect with its spread: mean ± standard deviation over seeds (or whatever `over` says).
+@dataclass
+class _Entries:
+    """The entries of two sides, a row for each input, and by how much they may differ."""
 
-    The mean must lie above and below the given values, of which there must be one, by two standard errors.
+    lhs: Tensor
+    rhs: Tensor
+    allowed: Tensor
+    zero: Tensor  # whether a side is 0 in all entries
 
-    Raises:
-        VerificationError: if it does not.
-        ValueError: for fewer than two values, NaN or infinity among them, or neither `above` nor `below`.
-    """
-    values = torch.as_tensor(values, dtype=torch.float64)
-    if values.ndim != 1 or len(values) < 2:
-        raise ValueError(f"values must be a list of at least two numbers, got shape {tuple(values.shape)}")
-    _finite(values, "values")
-    if not (above > -math.inf or below < math.inf):
-        raise ValueError("above or below must be given: without either there is nothing that could fail")
-    mean, spread = float(values.mean()), float(values.std())
-    error = spread / math.sqrt(len(values))
-    text = f"{number(mean)} ± {number(spread, 2)} over {len(values)} {over}"
-    if not (mean - 2 * error > above and mean + 2 * error < below):
-        raise VerificationError(f"{name}: {text} is not between {above} and {below} by two standard errors")
-    return Check(name, text, mean, values, ledger.executed("measured", f"measured, {name}: {text}"))
+    @classmethod
+    def of(cls, a: Tensor, b: Tensor, allowance: float, scale: float) -> "_Entries":
+        a, b = (x.detach().reshape(len(x), -1) for x in (a, b))
+        zero = (a == 0).all(1) | (b == 0).all(1) if scale else torch.zeros(len(a), dtype=torch.bool)
+        return cls(a, b, allowance * torch.maximum(a.abs(), b.abs()).clamp(min=scale), zero)
+
+    @property
+    def error(self) -> Tensor:
+        return (self.lhs - self.rhs).abs()
+
+    def telling(self, share: float) -> int:
+        """On how many inputs an error of this share of an entry would not pass, or 0 comes out where it should."""
+        size = torch.maximum(self.lhs.abs(), self.rhs.abs())
+        return int(((share * size > self.allowed).any(1) | self.zero).sum())
 
 
-def computed(name: str, rows: Iterable[tuple[str, float, float]], tolerance: float = 1e-9) -> Check:
-    """Plain facts, settled together: rows of (what, the value computed here, the value that must come out).
+@dataclass
+class _Difference:
+    """The entry of two sides that differ most, as a share of what is allowed."""
 
-    Raises:
-        VerificationError: naming the first row whose values differ by more than `tolerance`, relative to the second
-            (absolutely, where the second is 0).
-        ValueError: for no rows, or NaN or infinity as the second value.
-    """
-    rows = list(rows)
-    if not rows:
-        raise ValueError("rows must hold at least one fact, got none")
-    for what, value, expected in rows:
-        if not math.isfinite(float(expected)):
-            raise ValueError(f"rows: the expected value of {what} must be finite, got {float(expected)}")
-        if not abs(float(value) - float(expected)) <= tolerance * (abs(float(expected)) or 1.0):
-            raise VerificationError(f"{name}: {what} is {float(value):.6g}, not {float(expected):.6g}")
-    text = "".join(
-        f"\n  {what} = {expected if isinstance(expected, int) else number(expected, 4)}" for what, _, expected in rows
-    )
-    evidence = ledger.executed("computed", f"computed, {name}: {len(rows)} of {len(rows)} facts")
-    return Check(name, text, 0.0, rows, evidence)
+    share: float = -1.0
+    at: Any = None
+    where: str = ""
+    lhs: float = math.nan
+    rhs: float = math.nan
+
+    def update(self, inputs: Any, entries: _Entries, where: str) -> None:
+        share = torch.where(entries.lhs == entries.rhs, 0, entries.error / entries.allowed)
+        row, entry = divmod(int(share.argmax()), share.shape[1])
+        if share[row, entry] > self.share:
+            self.share, self.at, self.where = float(share[row, entry]), picked(inputs, row), where
+            self.lhs, self.rhs = float(entries.lhs[row, entry]), float(entries.rhs[row, entry])
 
 
-# -- the search --------------------------------------------------------------------------------------------------------
+def _confirmed(statement: Statement, batch: Batch, k: int) -> tuple[bool, str]:
+    """Whether lhs > rhs at the k-th input, whatever rounding has done; and how that is known, or why it is not."""
+    inputs, gap = rows_of(batch.inputs, torch.tensor([k])), batch.lhs[k] - batch.rhs[k]
+    try:
+        (a, r), (b, s) = enclosed(statement.lhs, inputs), enclosed(statement.rhs, inputs)
+        certain = bool((a - b > 1.001 * (r + s)).all())
+        return certain, "" if certain else "rounding explains it"
+    except Astray as reason:
+        return False, str(reason)
+    except Unknown:
+        among = torch.arange(len(batch.lhs)) == k
+        largest = max(largest_on_the_way(side, inputs) for side in (statement.lhs, statement.rhs))
+        explained = max(float(statement.rounding(batch, among)[k]), BEYOND * largest)
+        return bool(gap > explained), ", beyond rounding" if gap > explained else "rounding may explain it"
 
 
-def _search(
-    name: str,
-    lhs: Side,
-    rhs: Side,
-    domain: Callable[[Tensor], Any],
-    shapes: Iterable[Shape],
-    extremes: Callable[[Shape], Extremes] | None,
-    hypothesis: Callable[[Any], Tensor] | None,
-    limit: float,
-) -> _Worst:
-    """Random inputs, a climb from the best of them, and the extremes; for each shape."""
-    worst = _Worst()
-
-    def look(inputs: Any, count: int, where: str) -> Tensor:
-        a, b = lhs(inputs), rhs(inputs)
-        if a.shape != (count,) or b.shape != (count,):
-            raise ValueError(
-                f"lhs and rhs must give one number for each of {count} inputs, got shapes "
-                f"{tuple(a.shape)} and {tuple(b.shape)}"
-            )
-        if hypothesis is not None and not bool(hypothesis(inputs).all()):
-            raise ValueError(f"hypothesis: violated by an input of the {where}")
-        worst.update(inputs, a, b, where, limit)
-        return _ratio(a, b)
-
-    for shape in _checked(shapes):
-        size = "×".join(map(str, shape))
-        starts: list[tuple[int, float, Tensor]] = []
-        for free, origin in _free_samples(name, [shape]):
-            ratio = look(domain(free), len(free), origin)
-            best = ratio.argsort(descending=True)[:STARTS]
-            starts += [(rank, -float(ratio[k]), free[k]) for rank, k in enumerate(best)]
-        starts.sort(key=lambda start: start[:2])  # the best of each distribution first: not all on one peak
-        climbed, has_slope = _climb(torch.stack([z for *_, z in starts[:STARTS]]), lhs, rhs, domain)
-        worst.climbed |= has_slope
-        look(domain(climbed), len(climbed), f"gradient attack, {size}")
-        if extremes is not None:
-            look(_structured(name, extremes(shape), lhs, rhs), 1, f"structured search, {size}")
-    return worst
+# -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-def _checked(shapes: Iterable[Shape]) -> list[Shape]:
-    shapes = list(shapes)
-    if not shapes or any(size < 1 for shape in shapes for size in shape):
-        raise ValueError(f"shapes must name at least one shape, without zeros, got {shapes}")
-    return shapes
+def _refuse_broken(statement: Statement, batch: Batch, allowance: float, largest: float) -> None:
+    """Raise if an input of the batch breaks lhs ≤ rhs, or may break it by more than rounding to `largest` is worth."""
+    a, b = batch.lhs, batch.rhs
+    over = a - b - allowance * torch.maximum(a.abs(), b.abs())
+    if not (over > 0).any():
+        return
+    explained = statement.rounding(batch, over > 0)
+    broken = over > explained
+    if broken.any():
+        k = int(over.where(broken, -math.inf).argmax())
+        left, right = apart(float(a[k]), float(b[k]))
+        raise VerificationError(
+            f"{statement.name}: broken at {batch.where}\n"
+            f"  left {left}, right {right}\n  input {picked(batch.inputs, k)}"
+        )
+    k = int(over.argmax())
+    if over[k] > ROUNDING * largest:
+        raise ValueError(
+            f"{statement.name}: undecided at {batch.where}: left − right is {float(a[k] - b[k]):.3g}, and rounding may "
+            f"explain up to {float(explained[k]):.3g}; state the terms as sides, not their difference"
+        )
 
 
-def _check_allowance(allowance: float) -> None:
-    if not 0 <= allowance <= 0.01:
-        raise ValueError(f"allowance must lie between 0 and 0.01, got {allowance}: it is for rounding only")
-
-
-def _free_samples(name: str, shapes: Iterable[Shape]) -> Iterator[tuple[Tensor, str]]:
-    rng = generator(name)
-    for shape in shapes:
-        for kind, draw in DISTRIBUTIONS.items():
-            yield torch.from_numpy(draw(rng, (PER_DISTRIBUTION, *shape))), f"{kind} input, {'×'.join(map(str, shape))}"
-
-
-def _ratio(lhs: Tensor, rhs: Tensor) -> Tensor:
-    """lhs/rhs, where 0/0 counts as 0: it says nothing about how tight the statement is."""
-    _finite(lhs, "lhs"), _finite(rhs, "rhs")
-    if (rhs < 0).any():  # lhs/rhs ≤ 1 would not mean lhs ≤ rhs
-        raise ValueError(f"rhs must not be negative, got {float(rhs.min()):.6g}: add the same to both sides")
-    return torch.where((lhs == 0) & (rhs == 0), torch.zeros_like(lhs), lhs / rhs)
-
-
-def _climb(free: Tensor, lhs: Side, rhs: Side, domain: Callable[[Tensor], Any]) -> tuple[Tensor, bool]:
-    """Gradient ascent on log(lhs/rhs), all starts at once: each climb's best point, and whether there was a slope."""
-    z = free.clone().requires_grad_(True)
-    optimiser = torch.optim.Adam([z], lr=RATE, maximize=True)
-    best, best_z = torch.full((len(z),), -math.inf, dtype=z.dtype), z.detach().clone()
-    has_slope = False
-    for _ in range(STEPS):
-        inputs = domain(z)
-        a, b = lhs(inputs), rhs(inputs)
-        ratio = _ratio(a.detach(), b.detach())
-        logarithm = a.clamp(min=1e-300).log() - b.clamp(min=1e-300).log()
-        value = torch.where(a > 0, logarithm, a)  # where lhs is negative, it is itself the way up
-        better = ratio > best
-        best = torch.where(better, ratio, best)
-        best_z = torch.where(better.reshape(-1, *[1] * (z.ndim - 1)), z.detach(), best_z)
-        if not value.requires_grad:  # neither side depends on the input
-            break
-        (slope,) = torch.autograd.grad(value.sum(), z)
-        z.grad = slope.nan_to_num(0.0, 0.0, 0.0)  # at ties of singular values the derivative may not exist
-        has_slope |= bool(z.grad.any())
-        optimiser.step()
-    return best_z, has_slope
-
-
-def _structured(name: str, family: Extremes, lhs: Side, rhs: Side) -> Any:
-    """The worst extreme input: all of them where they are few, else a climb that changes one digit at a time."""
-    length, choices = family.length, family.choices
-    if choices**length <= 4096:
-        codes = torch.cartesian_prod(*[torch.arange(choices)] * length).reshape(-1, length)
-    else:
-        codes = torch.from_numpy(generator(name + " codes").integers(0, choices, (64, length)))
-
-    def score(batch: Tensor) -> Tensor:
-        inputs = family.decode(batch)
-        return _ratio(lhs(inputs), rhs(inputs))
-
-    best = codes[score(codes).argmax()]
-    value = score(best[None])[0]
-    while True:
-        neighbours = best.repeat(length * choices, 1)
-        digit = torch.arange(length).repeat_interleave(choices)
-        neighbours[torch.arange(length * choices), digit] = torch.arange(choices).repeat(length)
-        scores = score(neighbours)
-        if scores.max() <= value + 1e-9 * value.abs():
-            return family.decode(best[None])
-        best, value = neighbours[scores.argmax()], scores.max()
-
-
-def _pick(inputs: Any, k: int) -> Any:
-    return tuple(x[k].detach() for x in inputs) if isinstance(inputs, tuple) else inputs[k].detach()
-
-
-def _finite(x: Tensor, what: str) -> Tensor:
-    if not torch.isfinite(x).all():
-        raise ValueError(f"{what} must be finite, got NaN or infinity")
-    return x
+def _refuse_blind(name: str, looked: bool) -> None:
+    if not looked:
+        raise ValueError(f"{name}: neither side is computed from its input, and a single fact is for `computed`")
