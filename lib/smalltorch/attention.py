@@ -176,6 +176,7 @@ class MultiHead(nn.Module):
         super().__init__()
         kv_heads = heads if kv_heads is None else kv_heads
         check_integers(1, d=d, heads=heads, kv_heads=kv_heads)
+        check_type(bool, bias=bias)
         if d % heads:
             raise ValueError(f"heads: expected a divisor of d = {d}, got {heads}")
         if heads % kv_heads:

@@ -1,13 +1,86 @@
-"""Greedy generation, one token per step, with or without a cache of keys and values: chapter `generation`."""
+"""Generation, one token per step: the most probable one, or one that is drawn; with or without a cache.
+
+Chapters `overview`, for drawing, and `generation`, for the cache of keys and values.
+
+Source: Fan, Lewis and Dauphin, "Hierarchical Neural Story Generation" (2018) for top-k; Holtzman et al., "The Curious
+Case of Neural Text Degeneration" (2020) for top-p.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from smalltorch.shapes import check_floats, check_integers, check_tokens
+from smalltorch.attention import softmax
+from smalltorch.shapes import check_finite, check_floats, check_integers, check_numbers, check_tokens, check_type
+
+Choose = Callable[[Tensor], Tensor]  # logits (batch, vocabulary) -> one token for each row (batch,)
+
+
+# --- which token comes next -------------------------------------------------------------------------------------------
+
+
+def probabilities(
+    logits: Float[Tensor, "*batch vocabulary"],
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+) -> Float[Tensor, "*batch vocabulary"]:
+    """softmax(logits / temperature), of which first `top_k` and then `top_p` keep the head; the rest gets 0.
+
+        >>> probabilities(torch.tensor([2.0, 1.0, 0.0]).double(), top_k=2)
+        tensor([0.7311, 0.2689, 0.0000], dtype=torch.float64)
+
+    Args:
+        temperature: below 1 sharpens, above 1 flattens.
+        top_k: keep so many of the most probable tokens; all unless given. Of equal ones the first are kept.
+        top_p: of those, keep the fewest whose probabilities sum to `top_p` at least, the most probable ones.
+
+    Raises:
+        ValueError: for logits that are not finite; a temperature of 0 or below; `top_k` below 1; `top_p` that is not
+            above 0 and at most 1.
+    """
+    check_floats(logits=(logits, "... vocabulary"))
+    check_finite(logits=logits)
+    check_numbers(0, temperature=temperature, top_p=top_p)
+    if temperature == 0:
+        raise ValueError(f"temperature: expected a number above 0, got {temperature}")
+    if not 0 < top_p <= 1:
+        raise ValueError(f"top_p: expected a number above 0 and at most 1, got {top_p}")
+    ordered, order = logits.sort(dim=-1, descending=True, stable=True)
+    ordered = softmax((ordered - ordered[..., :1]) / temperature)
+    if top_k is not None:
+        check_integers(1, top_k=top_k)
+        ordered[..., top_k:] = 0
+    if top_p < 1:
+        before = ordered.cumsum(-1) - ordered  # what the more probable tokens have together
+        ordered = ordered.masked_fill(before >= top_p * ordered.sum(-1, keepdim=True), 0)
+    p = torch.zeros_like(ordered).scatter(-1, order, ordered)
+    return p / p.sum(-1, keepdim=True)
+
+
+def sampler(rng: np.random.Generator, temperature: float = 1.0, top_k: int | None = None, top_p: float = 1.0) -> Choose:
+    """Draws tokens from `probabilities(logits, temperature, top_k, top_p)`: to be given to `generate` as `choose`."""
+    check_type(np.random.Generator, rng=rng)
+
+    def choose(logits: Float[Tensor, "batch vocabulary"]) -> Int[Tensor, " batch"]:
+        p = probabilities(logits.double(), temperature, top_k, top_p).cumsum(-1)
+        u = torch.from_numpy(rng.random((len(p), 1)))
+        return (p <= u * p[:, -1:]).sum(-1)
+
+    return choose
+
+
+def most_probable(logits: Float[Tensor, "*batch vocabulary"]) -> Int[Tensor, "*batch"]:
+    """The token with the largest logit, in each row."""
+    check_floats(logits=(logits, "... vocabulary"))
+    return logits.argmax(-1)
+
+
+# --- one token after another ------------------------------------------------------------------------------------------
 
 
 class Generated(NamedTuple):
@@ -36,8 +109,9 @@ def generate(
     new: int,
     cached: bool = True,
     stop: int | None = None,
+    choose: Choose = most_probable,
 ) -> Generated:
-    """At most `new` tokens after the prompt, each the most probable one.
+    """At most `new` tokens after the prompt, each the most probable one, unless `choose` takes another.
 
         >>> def count(tokens):       # to a model that can count modulo 5, the next number is certain
         ...     return torch.eye(5)[(tokens + 1) % 5]
@@ -51,6 +125,7 @@ def generate(
         prompt: at least one token.
         cached: keep keys and values, and give the model only what it has not seen; else give it the whole text anew.
         stop: a token; once every row has produced it, generation ends.
+        choose: the next tokens from their logits, such as `sampler(rng, temperature=0.7)`.
 
     Raises:
         ValueError: for an empty prompt, or tokens below 0; `new` below 1; a `stop` that the model does not have; a
@@ -58,6 +133,7 @@ def generate(
     """
     check_tokens(prompt=(prompt, "batch n", None))
     check_integers(1, new=new)
+    check_type(bool, cached=cached)
     text = unseen = prompt
     cache: list[Any] = []  # what the model makes of it
     logits: list[Tensor] = []
@@ -69,7 +145,7 @@ def generate(
         logits.append(found[:, -1])
         if logits[-1].isnan().any():
             raise ValueError("model: expected logits that can be compared, got nan")
-        unseen = logits[-1].argmax(-1, keepdim=True)
+        unseen = choose(logits[-1])[:, None]
         text = torch.cat([text, unseen], dim=1)
         if stop is not None and (text[:, prompt.shape[1] :] == stop).any(1).all():
             break

@@ -25,7 +25,7 @@ from smalltorch.attention import MultiHead
 from smalltorch.files import replacing
 from smalltorch.hub import one_line
 from smalltorch.models import Decoder, Encoder, attention_matrices
-from smalltorch.shapes import check_finite, check_shapes
+from smalltorch.shapes import check_finite, check_integers, check_shapes
 from smalltorch.spectral import spectral_norm, uniform_causal
 from smalltorch.weights import load, tokens_of
 
@@ -216,6 +216,7 @@ def _read_texts(path: Path) -> list[tuple[str, str]]:
 
 def bar(items: Sequence[Tensor], width: int = 30) -> Iterator[Tensor]:
     """The items one by one, and on stderr how many of them are done."""
+    check_integers(0, width=width)
     for done in range(len(items) + 1):
         filled = "#" * (width * done // max(1, len(items)))
         print(f"\r[{filled:{width}}] {done}/{len(items)}", end="", file=sys.stderr, flush=True)

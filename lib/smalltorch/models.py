@@ -13,7 +13,6 @@ Generative Pre-Training" (2018) and "Language Models are Unsupervised Multitask 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -37,7 +36,11 @@ from smalltorch.shapes import (
 
 Place = Literal["pre", "post"]  # where a norm stands: before a sub-layer, or after its sum
 
-gelu_tanh = partial(F.gelu, approximate="tanh")  # x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))), as in OpenAI's code
+
+def gelu_tanh(X: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))), as in OpenAI's code."""
+    check_floats(X=(X, "..."))
+    return F.gelu(X, approximate="tanh")
 
 
 # --- of today: LLaMA and BERT ----------------------------------------------------------------------------------------
@@ -86,6 +89,7 @@ class Decoder(nn.Module):
     ):
         super().__init__()
         check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
+        check_type(bool, tied=tied)
         self.heads = heads
         self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
         self.blocks = nn.ModuleList(
@@ -344,6 +348,7 @@ class AblationLayer(nn.Module):
     def __init__(self, d: int, heads: int, d_ff: int, norm: Place | None, residual: bool, mlp: bool):
         super().__init__()
         check_choice(("pre", "post", None), norm=norm)
+        check_type(bool, residual=residual, mlp=mlp)
         self.place, self.residual = norm, residual
         self.attention = MultiHead(d, heads)
         self.ffn = FFN(d, d_ff) if mlp else None
@@ -389,6 +394,7 @@ class TinyLM(nn.Module):
     ):
         super().__init__()
         check_integers(1, vocabulary=vocabulary, positions=positions, d=d, layers=layers)
+        check_type(bool, causal=causal)
         d_ff = 4 * d if d_ff is None else d_ff
         self.causal = causal
         self.E, self.P = nn.Parameter(torch.zeros(vocabulary, d)), nn.Parameter(torch.zeros(positions, d))

@@ -145,7 +145,8 @@ def look(value: Tensor) -> Tensor:
 
 def at_least_float32(value: Tensor) -> Tensor:
     """float16 and bfloat16 as float32, all else as it is: in half types squares overflow, and long sums lose digits."""
-    return value.to(torch.promote_types(value.dtype, torch.float32))
+    check_type(Tensor, value=value)
+    return value.float() if value.is_floating_point() and value.itemsize < 4 else value
 
 
 def largest(value: Tensor) -> float:
@@ -164,6 +165,7 @@ def anywhere(condition: Tensor) -> bool:
 def check_finite(**arguments: Tensor) -> None:
     """Raise ValueError, naming the argument, its first bad entry and the place, if an entry is NaN or infinite."""
     for name, value in arguments.items():
+        check_type(Tensor, **{name: value})
         _check_readable(name, value)
         bad = ~torch.isfinite(value)
         if bad.any():

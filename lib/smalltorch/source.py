@@ -57,6 +57,8 @@ class Markov:
             raise ValueError(
                 f"P: expected sums of 1 over the last axis, got {sums.min().item()} to {sums.max().item()}"
             )
+        if self.P.dtype != torch.float64:
+            raise ValueError(f"P: expected entries of torch.float64, got {self.P.dtype}")
 
     @property
     def vocabulary(self) -> int:

@@ -6,6 +6,7 @@ Algorithms" (2nd ed., 2002), sections 3.1 and 10.1, for the rounding errors.
 
 import math
 import warnings
+from numbers import Real
 from typing import NamedTuple
 
 import torch
@@ -15,12 +16,13 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from smalltorch.attention import causal_mask
-from smalltorch.shapes import check_finite, check_shapes
+from smalltorch.shapes import check_finite, check_floats, check_integers, check_numbers, check_type, largest
 
 EPS = torch.finfo(torch.float64).eps  # twice the unit roundoff u
 FLOOR = 1e-200  # added to the vectors, so that v > 0; far from underflow
 STEPS = 200  # of power iteration at most, where no other method is at hand
 SMALL = 32  # up to this size, M^64 costs less than 64 steps of power iteration
+APART = 1e5  # up to this size fused attention can tell logits apart: it computes them in float32
 HALF = (torch.float16, torch.bfloat16)
 FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION]  # none forms A
 
@@ -33,7 +35,7 @@ class Enclosure(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A number near ||A||_2, one per matrix; nothing is promised about how near."""
+    """A number near ||A||_2, one per matrix, in float64; nothing is promised about how near."""
 
     value: Float[Tensor, "*batch"]
 
@@ -45,7 +47,9 @@ def spectral_norm(A: Float[Tensor, "*batch row column"], rtol: float = 1e-4) -> 
     What the norm of attention can be: chapter `norm-bounds`.
 
     The bounds hold for the matrices as stored, with all rounding accounted for; if rtol is out of reach they are
-    wider, still hold, and a warning says so.
+    wider, still hold, and a warning says so. One setting of torch takes entries away before they can be looked at:
+    under `torch.set_flush_denormal(True)` those below the least normal number, 2.3e-308 (1.2e-38 in float32 and
+    bfloat16), count as 0. The bounds then hold for the matrices without them, and a warning says that there are some.
 
         >>> one_hot = torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double()       # both tokens attend to the first
         >>> spectral_norm(one_hot)                                          # the greatest there is for n = 2
@@ -72,31 +76,28 @@ def spectral_norm(A: Float[Tensor, "*batch row column"], rtol: float = 1e-4) -> 
     Raises:
         ValueError: if A is not a tensor of matrices with finite, non-negative entries, or rtol is not positive.
     """
-    check_shapes(A=(A, "... row column"))
+    check_floats(A=(A, "... row column"))
     rows, columns = A.shape[-2:]
-    if rows == 0 or columns == 0:
-        raise ValueError(f"A: expected at least one row and one column, got shape {tuple(A.shape)}")
-    if not A.is_floating_point():
-        raise ValueError(f"A: expected floating-point entries, got {A.dtype}")
     _check_rtol(rtol)
 
     given, batch = A, A.shape[:-2]
     A = A.reshape(-1, rows, columns)
     if columns > rows:  # of the same norm, with the smaller A^T A
         A, rows, columns = A.mT, columns, rows
-    least, largest = A.amin((-2, -1)), A.amax((-2, -1))
-    if not ((least >= 0) & (largest < torch.inf)).all():  # also where they are NaN
+    least, most = A.amin((-2, -1)), A.amax((-2, -1))
+    if A.is_meta or not ((least >= 0) & (most < torch.inf)).all():  # also where they are NaN
         check_finite(A=given)
         raise ValueError(f"A: expected non-negative entries, got {A.min().item()}")
+    _warn_if_flushed("spectral_norm", A)
 
     # Part by part: a part fits a CPU's cache, where it stays while the iteration runs; on a GPU, it bounds the memory.
     size = max(1, (2**17 if A.device.type == "cpu" else 2**28) // (rows * columns))
-    largest = largest.double()
-    divisor = torch.where(largest > 0, largest, 1)[:, None, None]
+    most = most.double()
+    divisor = torch.where(most > 0, most, 1)[:, None, None]
     parts = [_enclose(part / by, rtol) for part, by in zip(A.split(size), divisor.split(size), strict=True)]
     lower, upper = (torch.cat(bounds) for bounds in zip(*parts, strict=True))
-    lower = torch.nextafter(lower * largest, torch.zeros_like(lower))
-    upper = torch.nextafter(upper * largest, torch.full_like(upper, torch.inf)).masked_fill(largest == 0, 0)
+    lower = torch.nextafter(lower * most, torch.zeros_like(lower))
+    upper = torch.nextafter(upper * most, torch.full_like(upper, torch.inf)).masked_fill(most == 0, 0)
     _warn_if_wide("spectral_norm", lower, upper, rtol)
     return Enclosure(lower.reshape(batch), upper.reshape(batch))
 
@@ -173,7 +174,8 @@ def attention_spectral_norm(
 
     *Fused attention proposes.* Fused kernels give A v with v as the values, and A^T u by their backward pass. A power
     iteration with them, in the dtype of q (float32 for float64), ends with a vector v. How such a kernel rounds is not
-    documented, so nothing is built on it.
+    documented, so nothing is built on it; for logits beyond 1e5, which float32 cannot tell apart, v = 1 takes its
+    place. (If q or k are of extreme size, a power of two goes over to the scale first.)
 
     *float64 certifies.* From v on the iteration goes through A in blocks of rows, in float64, and its quotients are the
     bounds, as in `spectral_norm`. One such step is enough unless rtol is below 1e-5 or so.
@@ -182,8 +184,9 @@ def attention_spectral_norm(
     |q_i| |k_j| times |scale|. A logit errs by less than (d_h + 3) u B, less the row's maximum by (d_h + 5) u B, and exp
     by 8 u relative; so each entry of the computed A has a relative error of 2 (d_h + 5) u B + (n + 18) u at most, to
     first order. Both bounds are widened by the factor exp((2 n + (d_h + 8) B + 32) 2u), which covers this and the
-    sums; what underflows is far below v >= 1e-250, and ||A||_2 >= 1. For float16 and bfloat16 there are no such steps:
-    the result is an `Estimate` and no enclosure, good to about two digits while float32 can tell the logits apart.
+    sums; what underflows is far below v >= 1e-250, and ||A||_2 >= 1. Entries below the least normal number count as 0
+    where `spectral_norm` says so. For float16 and bfloat16 there are no such steps but for logits beyond 1e5: the
+    result is an `Estimate` and no enclosure, good to about two digits.
 
     Args:
         q, k: queries and keys; further axes in front (batch, head) broadcast.
@@ -193,17 +196,15 @@ def attention_spectral_norm(
 
     Raises:
         ValueError: if the shapes do not fit, or the types; if entries are not finite, or q or k so large that the
-            logits overflow (in float32, for float16 and bfloat16); if rtol is not positive.
+            logits overflow; if rtol is not positive.
     """
-    n, d_h = (check_shapes(q=(q, "... n d_h"), k=(k, "... n d_h"))[axis] for axis in ("n", "d_h"))
-    if n == 0 or d_h == 0:
-        raise ValueError(f"q: expected at least one token and one coordinate, got shape {tuple(q.shape)}")
-    for name, x in (("q", q), ("k", k)):
-        if x.dtype != q.dtype or x.dtype not in (*HALF, torch.float32, torch.float64):
-            raise ValueError(f"{name}: expected entries of float16, 32 or 64 or bfloat16, as in q, got {x.dtype}")
+    n, d_h = check_floats(q=(q, "... n d_h"), k=(k, "... n d_h")).values()
     check_finite(q=q, k=k)
     _check_rtol(rtol)
+    check_type(bool, causal=causal)
     scale = 1 / math.sqrt(d_h) if scale is None else scale
+    check_numbers(-math.inf, scale=scale)
+    _warn_if_flushed("attention_spectral_norm", q, k)
     q, k = torch.broadcast_tensors(q, k)
     batch = q.shape[:-2]
     q, k = q.reshape(-1, n, d_h), k.reshape(-1, n, d_h)
@@ -220,33 +221,26 @@ def attention_spectral_norm(
 
 def _enclose_attention(q: Tensor, k: Tensor, causal: bool, scale: float, rtol: float) -> tuple[Tensor, Tensor]:
     _, n, d_h = q.shape
-    v = torch.ones(len(q), 1, n, dtype=torch.float64, device=q.device)
-    lower, upper = torch.zeros_like(v[:, 0, 0]), torch.full_like(v[:, 0, 0], torch.inf)
+    upper = torch.full((len(q),), torch.inf, dtype=torch.float64, device=q.device)
     if len(q) == 0:
-        return lower, upper
-    # Below 1e-150 the squares underflow, and B would be too small.
-    longest_q, longest_k = (x.double().norm(dim=-1).amax().clamp(min=1e-150).item() for x in (q, k))
+        return upper, upper
+    q, k, scale = _balanced(q, k, scale)
+    longest_q, longest_k = (x.double().norm(dim=-1).amax().item() for x in (q, k))
     B = abs(scale) * (longest_q * longest_k)
-    used = torch.float32 if q.dtype in HALF else torch.float64  # for the logits
-    if not B <= torch.finfo(used).max:
-        raise ValueError(f"q, k, scale: expected logits that are finite in {used}, got the bound {B}")
+    if not B <= torch.finfo(torch.float64).max:
+        raise ValueError(f"q, k, scale: expected logits that are finite in torch.float64, got the bound {B}")
 
-    # Fused attention: until the quotients are near, or the lower one stops rising by more than the precision.
-    dtype = q.dtype if q.dtype in HALF else torch.float32
-    steps, go_on = 0, True
-    while go_on and steps < STEPS:
-        Av, Mv = _fused(q.to(dtype), k.to(dtype), v.to(dtype), causal, scale)
-        before, (lower, upper) = lower, _quotients(v, Av, Mv, 1.0)
-        v, steps = _positive(Mv), steps + 1
-        wide, rising = upper > (1 + rtol / 2) * lower, lower > (1 + torch.finfo(dtype).eps) * before
-        go_on = bool((wide & rising).any())
-    if q.dtype in HALF:
-        return lower, upper
+    half, steps = q.dtype in HALF, 0
+    v = torch.ones(len(q), 1, n, dtype=torch.float64, device=q.device)
+    if B < APART:
+        lower, v, steps = _propose(q, k, v, causal, scale, rtol)
+        if half and (lower > 0.9).all():  # less than 1 it cannot be, unless the kernel overflowed
+            return lower, upper
 
-    # float64. Where the logits overflow in float32, the vector so far is NaN, and another start is needed.
+    # float64. Where the kernel overflowed, the vector so far is NaN, and another start is needed.
     v = torch.where(((v > 0) & (v <= 1)).all(-1, keepdim=True), v, 1)  # whatever the kernel did: the bounds need v > 0
-    widen = math.exp(min(700.0, (2 * n + (d_h + 8) * B + 32) * EPS))
-    lower, upper = torch.zeros_like(lower), torch.full_like(upper, torch.inf)
+    widen = 1.0 if half else math.exp(min(700.0, (2 * n + (d_h + 8) * B + 32) * EPS))
+    lower = torch.zeros_like(upper)
     for _ in range(max(1, STEPS - steps)):
         Av, Mv = _by_rows(q, k, v, causal, scale)
         low, high = _quotients(v, Av, Mv, widen)
@@ -257,11 +251,41 @@ def _enclose_attention(q: Tensor, k: Tensor, causal: bool, scale: float, rtol: f
     return lower, upper
 
 
+def _balanced(q: Tensor, k: Tensor, scale: float) -> tuple[Tensor, Tensor, float]:
+    """The same logits from numbers of ordinary size: q and k by powers of two that the scale takes over.
+
+    Where entries underflow, they are 1e-45 beside the largest.
+    """
+    sizes = largest(q), largest(k), abs(scale)
+    if all(2**-30 < size < 2**30 for size in sizes if size):
+        return q, k, scale
+    tiny = torch.finfo(q.dtype).tiny  # of less, the reciprocal may be infinite
+    unit_q, unit_k = (math.ldexp(1, math.frexp(max(size, tiny))[1] - 1) for size in sizes[:2])
+    least, middle, most = sorted((scale, unit_q, unit_k), key=abs)  # in this order, no product is beyond the last one
+    return q / unit_q, k / unit_k, least * most * middle
+
+
+def _propose(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float, rtol: float) -> tuple[Tensor, Tensor, int]:
+    """By fused attention, until the quotients are near, or the lower one stops rising by more than the precision.
+
+    The lower quotient, a vector, and the number of steps.
+    """
+    dtype = q.dtype if q.dtype in HALF else torch.float32
+    lower, steps, go_on = torch.zeros_like(v[:, 0, 0]), 0, True
+    while go_on and steps < STEPS:
+        Av, Mv = _fused(q.to(dtype), k.to(dtype), v.to(dtype), causal, scale)
+        before, (lower, upper) = lower, _quotients(v, Av, Mv, 1.0)
+        v, steps = _positive(Mv), steps + 1
+        wide, rising = upper > (1 + rtol / 2) * lower, lower > (1 + torch.finfo(dtype).eps) * before
+        go_on = bool((wide & rising).any())
+    return lower, v, steps
+
+
 def _fused(q: Tensor, k: Tensor, v: Tensor, causal: bool, scale: float) -> tuple[Tensor, Tensor]:
     """A v and A^T A v by fused attention and its backward pass: with v as the values, and A v as their gradient."""
     width = q.shape[-1] + -q.shape[-1] % 8  # the kernels want one width for all three, and some a multiple of 8
     with torch.inference_mode(False), torch.enable_grad(), sdpa_kernel(FUSED):  # the caller may have gradients off
-        q, k, values = (F.pad(x.detach(), (0, width - x.shape[-1]))[:, None] for x in (q, k, v.mT))
+        q, k, values = (F.pad(x.detach(), (0, width - x.shape[-1])).contiguous()[:, None] for x in (q, k, v.mT))
         values.requires_grad_()
         Av = F.scaled_dot_product_attention(q, k, values, is_causal=causal, scale=scale)
         (Mv,) = torch.autograd.grad(Av, values, Av.detach())
@@ -296,14 +320,30 @@ def uniform_causal(n: int) -> Float[Tensor, "n n"]:
                 [0.5000, 0.5000, 0.0000],
                 [0.3333, 0.3333, 0.3333]], dtype=torch.float64)
     """
+    check_integers(1, n=n)
     return torch.ones(n, n, dtype=torch.float64).tril() / torch.arange(1, n + 1, dtype=torch.float64)[:, None]
 
 
 def _check_rtol(rtol: float) -> None:
-    if not rtol > 0:
-        raise ValueError(f"rtol: expected a positive number, got {rtol}")
+    if not (isinstance(rtol, Real) and 0 < rtol < math.inf):
+        raise ValueError(f"rtol: expected a positive number, got {rtol!r}")
 
 
 def _warn_if_wide(name: str, lower: Tensor, upper: Tensor, rtol: float) -> None:
     if not ((upper <= (1 + rtol) * lower) & upper.isfinite()).all():
         warnings.warn(f"{name}: rtol={rtol} is out of reach; the bounds hold but are wider", stacklevel=4)
+
+
+def _warn_if_flushed(name: str, *arguments: Tensor) -> None:
+    """Warn where subnormal entries count as 0. Only their bits can be looked at then: to a comparison they are 0."""
+    least = torch.full((), torch.finfo(torch.float64).tiny, dtype=torch.float64, device=arguments[0].device)
+    if least / 2 > 0:
+        return
+    for x in arguments:
+        integers = {torch.float64: torch.int64, torch.float32: torch.int32, torch.bfloat16: torch.int16}.get(x.dtype)
+        if integers is None:  # float16 becomes float32 without a loss
+            continue
+        size = x.view(integers) & torch.iinfo(integers).max
+        if ((size > 0) & (size < torch.tensor(torch.finfo(x.dtype).tiny, dtype=x.dtype).view(integers))).any():
+            warnings.warn(f"{name}: subnormal entries count as 0 (torch.set_flush_denormal)", stacklevel=4)
+            return

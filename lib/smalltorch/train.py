@@ -133,6 +133,12 @@ class Run:
     parameters: Mapping[str, Tensor]
     losses: Float[Tensor, "seed step"]
 
+    def __post_init__(self) -> None:
+        expected = {name for name, _ in self.model.named_parameters()}
+        if expected != set(self.parameters):
+            odd = sorted(expected ^ set(self.parameters))
+            raise ValueError(f"parameters: expected those of the model, got others or fewer: {', '.join(odd[:3])}")
+
     @torch.no_grad()
     def __call__(self, *inputs: Tensor) -> Tensor:
         """The model's outputs for each seed, on the same inputs."""

@@ -92,6 +92,72 @@ def test_the_relative_residual_of_a_split_state():
         collapse.log_relative_residual(collapse.split(torch.zeros(3, 2)))
 
 
+MEASURES = {  # and by how many powers of the scale they grow
+    collapse.relative_residual: 0,
+    collapse.mean_cosine: 0,
+    collapse.stable_rank: 0,
+    collapse.spread: 1,
+    collapse.composite_norm: 1,
+}
+EXTREMES = [(torch.float64, k) for k in (-1000, -530, 530, 1000)] + [(torch.float32, k) for k in (-120, -67, 67, 120)]
+
+
+@pytest.mark.parametrize("measure", MEASURES, ids=lambda f: f.__name__)
+@pytest.mark.parametrize(("dtype", "power"), EXTREMES)
+def test_measures_are_free_of_scale(measure, dtype, power):
+    """Of a power of two nothing is rounded; 2^530 is 1e160, and its square no float."""
+    X = normal("free of scale", 2, 4, 3).to(dtype)
+    expected = measure(X) * 2.0 ** (power * MEASURES[measure])
+    torch.testing.assert_close(
+        measure(X * 2.0**power), expected, rtol=1e-14 if dtype == torch.float64 else 1e-6, atol=0
+    )
+
+
+@pytest.mark.parametrize(("dtype", "power"), EXTREMES)
+def test_states_split_at_any_scale(dtype, power):
+    X = normal("split at any scale", 2, 4, 3).to(dtype)
+    expected, found = collapse.split(X), collapse.split(X * 2.0**power)
+    assert torch.equal(found.mean, expected.mean * 2.0**power) and torch.equal(found.direction, expected.direction)
+    torch.testing.assert_close(found.log_scale, expected.log_scale + power * math.log(2))
+    relative = collapse.log_relative_residual(expected)
+    torch.testing.assert_close(collapse.log_relative_residual(found), relative, rtol=0, atol=1e-5)
+    far = collapse.Split(expected.mean * 2.0**power, expected.direction, expected.log_scale)
+    torch.testing.assert_close(
+        collapse.log_relative_residual(far).clamp(max=0), expected_far(far, power), rtol=1e-5, atol=1e-5
+    )
+
+
+def expected_far(state, power):
+    """Where the mean outweighs the residual, or is nothing beside it."""
+    mean = (state.mean / 2.0**power).norm(dim=-1).log() + math.log(2) * (1 + power)
+    return (state.log_scale - mean).clamp(max=0)
+
+
+def test_a_difference_may_be_small_beside_the_states():
+    X = torch.tensor([[1.0, 1e-200], [1.0, 0.0]], dtype=torch.float64)
+    for found, expected in (
+        (collapse.spread(X), 1e-200),
+        (collapse.relative_residual(X), 0.5e-200),
+        (collapse.spread(X * 1e250), 1e50),
+    ):
+        assert float(found) == pytest.approx(expected, rel=1e-12, abs=0)
+    big = torch.full((3, 2), 1.7e308, dtype=torch.float64)
+    assert collapse.residual(big).abs().max() < 1e293 and collapse.relative_residual(big) < 1e-15
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_types_are_computed_in_float32(dtype):
+    X = (300 * normal("halves", 2, 4, 3)).to(dtype)
+    for measure in MEASURES:
+        assert torch.equal(measure(X), measure(X.float()))
+    assert collapse.residual(X).dtype == dtype and torch.equal(
+        collapse.split(X).direction, collapse.split(X.float())[1]
+    )
+    W = (normal("halves W", 1, 3, 3) / 300).to(dtype)
+    out = collapse.layer(X, W, W)
+    assert out.dtype == dtype and torch.equal(out, collapse.layer(X.float(), W.float(), W.float()).to(dtype))
+
+
 def test_the_composite_norm_is_no_norm():
     A, B = torch.tensor([[1.0, 1.0], [0.0, 0.0]]), torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     assert collapse.composite_norm(A + B) > collapse.composite_norm(A) + collapse.composite_norm(B)
@@ -110,13 +176,48 @@ def test_the_composite_norm_is_no_norm():
             lambda: collapse.attend(collapse.split(torch.ones(2, 3) / 0), torch.ones(1, 3, 3), torch.ones(1, 3, 3)),
             "expected finite",
         ),
+        (lambda: collapse.residual(torch.ones(2, 3).long()), "X: expected floating-point entries, got torch.int64"),
+        (lambda: collapse.spread(torch.ones(0, 3)), "X: expected no empty axis"),
+        (lambda: collapse.stable_rank(torch.tensor([[math.nan, 1.0]])), "X: expected finite entries, got nan"),
+        (lambda: collapse.layer(torch.ones(2, 3), EYE, EYE.double()), "W_VO: expected entries of torch.float32"),
+        (lambda: collapse.layer(1e30 * torch.ones(2, 3), EYE, EYE), "X, W_QK: expected sizes whose products"),
+        (lambda: collapse.layer(torch.ones(2, 3), EYE, EYE, causal_mask(4)), "mask: expected shape"),
+        (lambda: collapse.join(torch.ones(2, 3)), "state: expected a Split, got Tensor"),
+        (
+            lambda: collapse.join(STATE._replace(log_scale=torch.tensor(100.0))),
+            "state.log_scale: expected numbers below 88",
+        ),
+        (lambda: collapse.join(STATE._replace(log_scale=torch.tensor(math.nan))), "log_scale: .* got nan"),
+        (lambda: collapse.join(STATE._replace(mean=torch.ones(4))), "state.direction: expected shape"),
+        (lambda: collapse.add(STATE, collapse.split(torch.eye(4)[:, :3])), "other.direction: expected shape"),
+        (
+            lambda: collapse.attend(STATE._replace(log_scale=torch.tensor(60.0)), EYE, EYE),
+            "state, W_QK: expected sizes",
+        ),
+        (
+            lambda: collapse.attend(STATE, EYE.expand(9, 3, 3), 3e38 * EYE.expand(9, 3, 3)),
+            "state, W_VO: expected sizes",
+        ),
+        (lambda: collapse.normalise(STATE, -1.0), "eps: expected a finite number of at least 0, got -1.0"),
+        (lambda: collapse.normalise(STATE._replace(mean=torch.ones(3)), 0.0), "state: expected tokens and a mean"),
+        (lambda: collapse.mlp(STATE, EYE[0], torch.ones(3), EYE[0].long(), torch.ones(3)), "W_2: expected floating"),
+        (lambda: collapse.with_skip(torch.ones(1, 1, 2, 2), torch.ones(1, 1, 3, 3).int()), "W: expected floating"),
+        (lambda: collapse.all_paths(2, 0), "heads: expected an integer of at least 1, got 0"),
+        (lambda: collapse.all_paths(100, 4), r"layers, heads: expected at most 2\^24 paths, got 4\^100"),
         (lambda: collapse.sample_paths(2, torch.tensor([0.5, 0.6]), 3, generator("x")), "sum 1"),
+        (lambda: collapse.sample_paths(0, torch.ones(1), 3, generator("x")), "layers: expected an integer"),
+        (lambda: collapse.sample_paths(2, torch.ones(1), 3, 7), "rng: expected a Generator, got int"),
         (lambda: collapse.path_terms(*_layers(2), torch.tensor([[0, 2]])), "heads from 0 to 1"),
+        (lambda: collapse.path_terms(*_layers(2), torch.tensor([[0.0, 1.0]])), "paths: expected integers"),
     ],
 )
 def test_errors_name_the_argument(unenforced, call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+EYE = torch.eye(3)[None]
+STATE = collapse.split(torch.eye(3)[:2])
 
 
 def _layers(layers):
@@ -180,6 +281,31 @@ def test_the_residual_is_right_far_below_rounding(scale, layers):
         state = collapse.attend(state, W_QK, W_VO)
     assert float(state.log_scale) == pytest.approx(log_scale, abs=1e-9)
     torch.testing.assert_close(state.direction, direction, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [20, 60, 200, 400])
+@pytest.mark.parametrize("scale", [-1, 0, 0.5])
+def test_the_residual_is_right_where_all_attend_to_one(size, scale):
+    """Then A and p are 1 to all digits, and their difference is in the others."""
+    X, W_QK, W_VO = network(4, 3, 1, 11)
+    R, mean = collapse.residual(X), size * X[0]
+    state = collapse.Split(mean, collapse.split(R).direction, collapse.split(R).log_scale + scale * math.log(10))
+    direction, log_scale = exact_residual(mean, R, scale, W_QK[0], W_VO[0], 1)
+    out = collapse.attend(state, W_QK, W_VO)
+    assert float(out.log_scale) == pytest.approx(log_scale, abs=1e-9) and log_scale < -5
+    torch.testing.assert_close(out.direction, direction, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("power", [-530, 530])
+def test_the_tokenwise_steps_at_any_scale(power):
+    X = normal("any scale", 2, 4, 3)
+    state = collapse.split(X * 2.0**power)
+    out = collapse.join(collapse.normalise(state, eps=0.0))
+    torch.testing.assert_close(out, layer_norm(X, eps=0.0))
+    W, b = normal("any scale W", 3, 3), normal("any scale b", 3)
+    out = collapse.mlp(state, W, b * 2.0**power, W / 2.0**power, b)
+    torch.testing.assert_close(collapse.join(out), torch.relu(X @ W + b) @ W + b)
+    assert not out.log_scale.isnan().any()
 
 
 @pytest.mark.parametrize("step", ["normalise", "mlp"])

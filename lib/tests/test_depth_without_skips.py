@@ -78,6 +78,13 @@ def test_the_stored_table_is_whole():
         assert 0 < float(line["residual"]) < 1 and 0 < float(line["excess"]) < unigram + 0.02
 
 
+def test_the_second_table_is_whole():
+    head, lines = stored("depth_without_skips_again")
+    assert "--layers 4 --steps 400 --seeds 20" in head[0]
+    keys = [(line["layers"], line["variant"], line["steps"], int(line["seed"])) for line in lines]
+    assert keys == [("4", variant, "400", seed) for variant in run.VARIANTS for seed in range(20)]
+
+
 def test_the_script_writes_a_table(tmp_path, monkeypatch, capsys):
     out = tmp_path / "table.csv"
     monkeypatch.setattr(sys, "argv", ["x.py", "--layers", "1", "--seeds", "2", "--steps", "2", "--out", str(out)])

@@ -1,10 +1,12 @@
-"""Generation with and without a cache, and as transformers does it."""
+"""Generation with and without a cache, and as transformers does it; and the laws that tokens are drawn from."""
 
+import numpy as np
 import pytest
 import torch
 from tiny import TOKENS, machines, shaken, tiny_gpt
 
-from smalltorch.generate import generate
+from smalltorch.engine.sample import generator, normal
+from smalltorch.generate import generate, probabilities, sampler
 from smalltorch.weights import same_weights
 
 
@@ -84,3 +86,68 @@ def test_a_logit_may_be_minus_infinity():
     assert generate(lambda tokens: logits, torch.zeros(1, 1, dtype=torch.long), 2, cached=False).tokens.tolist() == [
         [2, 2]
     ]
+
+
+# --- drawing ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("top_k", [None, 1, 4, 50])
+@pytest.mark.parametrize("top_p", [0.05, 0.6, 1.0])
+def test_probabilities_are_those_of_transformers(temperature, top_k, top_p):
+    from transformers import TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+
+    logits = 3 * normal("logits to draw from", 20, 9)
+    kept = TemperatureLogitsWarper(temperature)(None, logits)
+    if top_k:
+        kept = TopKLogitsWarper(top_k)(None, kept)
+    expected = TopPLogitsWarper(top_p)(None, kept).softmax(-1)
+    torch.testing.assert_close(probabilities(logits, temperature, top_k, top_p), expected, rtol=1e-12, atol=1e-15)
+
+
+def test_of_equal_tokens_the_first_are_kept():
+    p = probabilities(torch.zeros(100).double(), top_k=3)
+    assert p.nonzero()[:, 0].tolist() == [0, 1, 2]
+    assert probabilities(torch.zeros(100).double(), top_p=0.03).nonzero()[:, 0].tolist() == [0, 1, 2]
+
+
+def test_extreme_logits_and_temperatures_leave_probabilities():
+    logits = torch.tensor([1e308, -1e308, 0.0], dtype=torch.float64)
+    for temperature in (1e-300, 1.0, 1e300):
+        p = probabilities(logits, temperature)
+        assert torch.isclose(p.sum(), torch.ones(()).double()) and (p >= 0).all()
+
+
+def test_drawn_tokens_have_their_probabilities():
+    logits = normal("logits to draw from", 1, 5)
+    found = generate(lambda tokens: logits.expand(len(tokens), 1, 5), torch.zeros(20_000, 1, dtype=torch.long), 1,
+                     cached=False, choose=sampler(generator("draws"), 0.7, top_k=4))  # fmt: skip
+    p = probabilities(logits[0], 0.7, top_k=4)
+    frequency = torch.bincount(found.tokens[:, 0], minlength=5) / 20_000
+    assert ((frequency - p).abs() <= 4 * (p * (1 - p) / 20_000).sqrt()).all()
+
+
+@pytest.mark.parametrize("u", [0.0, 1 - 2**-53])
+def test_a_token_of_probability_zero_is_never_drawn(u):
+    class Always(np.random.Generator):
+        def random(self, shape):
+            return np.full(shape, u)
+
+    choose = sampler(Always(np.random.PCG64()), top_k=2)
+    assert choose(torch.tensor([[0.0, 5.0, 4.0, 0.0]])).item() == (1 if u == 0 else 2)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"temperature": 0.0}, "temperature: expected a number above 0, got 0.0"),
+        ({"temperature": -1.0}, "temperature: expected"),
+        ({"top_k": 0}, "top_k: expected an integer of at least 1, got 0"),
+        ({"top_p": 0.0}, "top_p: expected a number above 0 and at most 1, got 0.0"),
+        ({"top_p": 1.5}, "top_p: expected a number above 0 and at most 1, got 1.5"),
+        ({"logits": torch.tensor([0.0, torch.nan])}, "logits: expected finite entries"),
+    ],
+)
+def test_laws_that_are_none_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        probabilities(**{"logits": torch.zeros(4), **changes})

@@ -252,3 +252,13 @@ def test_installed_model():
     torch.testing.assert_close(alone.lower[:, 0], lower[:, 1], rtol=2e-4, atol=0)
     with pytest.raises(ValueError, match="texts: expected 1 to 512 tokens each"):
         measure.norms_by_layer(model, tokenizer, ["word " * 600])
+
+
+def test_each_cell_of_the_table_is_of_its_layer_head_and_text(tmp_path):
+    bounds = torch.arange(2 * 3 * 4, dtype=torch.float64).view(2, 3, 4) + 1  # layer, text, head
+    measure.write_csv(tmp_path / "t.csv", measure.Spectrum(torch.tensor([5, 6, 7]), bounds, 2 * bounds))
+    rows = [line.split(",") for line in (tmp_path / "t.csv").read_text(encoding="utf-8").splitlines()[1:]]
+    assert len(rows) == 24
+    for layer, head, text, tokens, lower, upper in (tuple(map(float, row)) for row in rows):
+        assert lower == float(bounds[int(layer) - 1, int(text) - 1, int(head) - 1]) == upper / 2
+        assert tokens == text + 4

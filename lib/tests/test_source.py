@@ -166,3 +166,8 @@ def test_text_and_windows():
     assert batch.equal(draw(generator("windows")))
     with pytest.raises(ValueError, match="tokens: expected at least n = 12, got 5"):
         windows(tokens[:5], 12)
+
+
+def test_every_window_of_a_text_is_drawn_the_first_and_the_last_too():
+    drawn = windows(torch.arange(14), 12, size=200)(generator("all windows"))
+    assert {tuple(window.tolist()) for window in drawn} == {tuple(range(start, start + 12)) for start in range(3)}

@@ -3,12 +3,14 @@ import os
 import subprocess
 import sys
 import warnings
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
+import mpmath
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -204,9 +206,10 @@ def test_uniform_causal_is_attention_without_an_opinion():
         (torch.tensor([[1.0, math.nan]]), "A: expected finite entries, got nan"),
         (torch.tensor([[1.0, math.inf]]), "A: expected finite entries, got inf"),
         (torch.ones(3), "A: expected shape .* got .3,."),
-        (torch.ones(3, 0), "A: expected at least one row and one column"),
+        (torch.ones(3, 0), "A: expected no empty axis in .* got .3, 0."),
         (torch.ones(3, 3, dtype=torch.long), "A: expected floating-point entries, got torch.int64"),
         ([[1.0]], "A: expected a tensor"),
+        (torch.ones(3, 3).to("meta"), "A: expected entries that can be read"),
     ],
 )
 def test_bad_input_is_named(A, message):
@@ -214,7 +217,7 @@ def test_bad_input_is_named(A, message):
         spectral_norm(A)
 
 
-@pytest.mark.parametrize("rtol", [0.0, -1e-3, math.nan])
+@pytest.mark.parametrize("rtol", [0.0, -1e-3, math.nan, math.inf])
 def test_rtol_must_be_positive(rtol):
     with pytest.raises(ValueError, match="rtol: expected a positive number"):
         spectral_norm(torch.ones(2, 2), rtol)
@@ -302,9 +305,126 @@ def test_matrix_free_allowance_survives_underflow():
     """Logits of 1e6 from k of 1e-164, whose length underflows to 0 in float64: the allowance does not."""
     q = torch.tensor([[1.0, -1.0]], dtype=torch.float64).expand(4, 2) * 1e150
     k = torch.full((4, 2), 1e-164, dtype=torch.float64)
-    with pytest.warns(UserWarning, match="out of reach"):
-        lower, upper = attention_spectral_norm(q, k, causal=False, scale=1e20)
-    assert lower < 1 - 1e-10 and upper > 1 + 1e-10
+    lower, upper = attention_spectral_norm(q, k, causal=False, scale=1e20)
+    assert 1 - 1e-7 < lower < 1 - 1e-10 and 1 + 1e-7 > upper > 1 + 1e-10
+
+
+@pytest.mark.parametrize(
+    "powers", [(200, -200, 0), (-200, 200, 0), (300, -100, -200), (-320, 300, 20), (300, -308, 10)]
+)
+def test_sizes_that_cancel_are_no_obstacle(powers):
+    q, k = torch.randn(2, 5, 3, dtype=torch.float64)
+    a, b, c = (10.0**power for power in powers)
+    assert_agrees(q * a, k * b, causal=True, scale=c, rtol=1e-9)
+
+
+@pytest.mark.parametrize("d_h", [8, 5])
+@pytest.mark.parametrize("causal", [False, True])
+def test_order_in_memory_does_not_matter(d_h, causal):
+    q, k = torch.randn(2, 2, 20, d_h)
+    expected = attention_spectral_norm(q, k, causal=causal)
+    for order in (
+        lambda x: x.mT.contiguous().mT,
+        lambda x: torch.stack([x, x], -1)[..., 0],
+        lambda x: x.flip(0).flip(0),
+    ):
+        for pair in ((order(q), k), (q, order(k)), (order(q), order(k))):
+            assert torch.equal(torch.stack(attention_spectral_norm(*pair, causal=causal)), torch.stack(expected))
+
+
+sizes = st.one_of(st.floats(0, 10), st.integers(-308, 307).map(lambda e: 10.0**e), st.floats(0, 1e-307))
+
+
+@settings(max_examples=100)
+@given(st.lists(st.lists(sizes, min_size=3, max_size=3), min_size=1, max_size=4), st.booleans())
+def test_bounds_hold_exactly_for_any_sizes(rows, zero):
+    """upper^2 I - A^T A has no negative eigenvalue and lower^2 I - A^T A is not positive, in fractions."""
+    rows = [*rows, [0.0] * 3] if zero else rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # next to the ends of the floats the bounds may be wide
+        lower, upper = (bound.item() for bound in spectral_norm(torch.tensor(rows, dtype=torch.float64)))
+    A = [[Fraction(x) for x in row] for row in rows]
+    M = [[sum(row[i] * row[j] for row in A) for j in range(3)] for i in range(3)]
+    assert 0 <= lower <= upper and not signs(M, Fraction(lower)) == {1}
+    assert upper == math.inf or -1 not in signs(M, Fraction(upper))
+
+
+def signs(M, t):
+    """Of the pivots of t^2 I - M: all are positive if it is positive, and none is negative if no eigenvalue is."""
+    H = [[(t * t if i == j else 0) - M[i][j] for j in range(len(M))] for i in range(len(M))]
+    found = set()
+    while H:
+        pivot = H[0][0]
+        if pivot == 0 and any(H[0]):
+            return {-1}
+        found.add((pivot > 0) - (pivot < 0))
+        rest = range(1, len(H))
+        H = [[H[i][j] - (H[i][0] * H[0][j] / pivot if pivot else 0) for j in rest] for i in rest]
+    return found
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.lists(st.floats(-1, 1), min_size=4, max_size=4), min_size=3, max_size=3),
+    st.integers(-300, 300),
+    st.integers(-300, 300),
+    st.integers(-3, 1),
+    st.booleans(),
+)
+def test_attention_is_enclosed_for_any_sizes(rows, a, b, c, causal):
+    """Against 60 digits. The entries are made so that the logits are of the size 10^c."""
+    a, b = (a, b) if abs(a + b) < 300 else (a, -a)
+    x = torch.tensor(rows, dtype=torch.float64)
+    q, k, scale = x[:, :2] * 10.0**a, x[:, 2:] * 10.0**b, 10.0 ** (c - a - b)
+    lower, upper = attention_spectral_norm(q, k, causal=causal, scale=scale)
+    with mpmath.workdps(60):
+        S = mpmath.matrix(q.tolist()) * mpmath.matrix(k.tolist()).T * mpmath.mpf(scale)
+        A = mpmath.matrix(3, 3)
+        for i in range(3):
+            row = [mpmath.exp(S[i, j]) if j <= i or not causal else mpmath.mpf(0) for j in range(3)]
+            for j in range(3):
+                A[i, j] = row[j] / sum(row)
+        norm = max(mpmath.svd_r(A, compute_uv=False))
+        assert lower.item() <= norm <= upper.item() <= (1 + 1e-3) * lower.item()
+
+
+@contextmanager
+def flushing():
+    """Subnormal numbers count as 0, for Python as well."""
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this machine cannot")
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_entries_that_are_flushed_are_said(dtype):
+    least = torch.finfo(dtype).tiny
+    A = torch.tensor([[least / 16, 0.0], [least, least]], dtype=torch.float64).to(dtype)
+    assert A[0, 0] > 0
+    with flushing(), pytest.warns(UserWarning, match="^spectral_norm: subnormal entries count as 0"):
+        lower, upper = spectral_norm(A)
+    assert lower <= 2**0.5 * least <= upper  # without them
+    q = A / 16
+    with flushing(), pytest.warns(UserWarning, match="attention_spectral_norm: subnormal entries count as 0"):
+        found = attention_spectral_norm(q, q, causal=True)
+    assert found[0] == pytest.approx(norm(uniform_causal(2)).item(), rel=0.01)
+
+
+def test_bounds_hold_where_numbers_are_flushed():
+    """Of matrices without subnormal entries, from the least normal number on."""
+    for size in (2.0**-1022, 1e-300, 1e-160, 1.0):
+        A = torch.tensor([[3.0, 0.0], [4.0, 0.0]], dtype=torch.float64) * size
+        with flushing():
+            lower, upper = spectral_norm(A)
+        assert lower <= 5 * size <= upper
+    q, k = torch.randn(2, 5, 3, dtype=torch.float64)
+    expected = norm(attention_matrix(q, k, True))
+    with flushing():
+        lower, upper = attention_spectral_norm(1e-250 * q, 1e250 * k, causal=True)
+    assert lower <= expected <= upper <= (1 + 1e-3) * lower
 
 
 def test_matrix_free_where_gradients_are_off():
@@ -322,6 +442,22 @@ def test_matrix_free_below_float32_is_an_estimate(dtype):
     found = attention_spectral_norm(q, k, causal=True)
     assert isinstance(found, Estimate) and found.value.shape == (4,)
     torch.testing.assert_close(found.value, norm(attention_matrix(q, k, True)), rtol=0.03, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "scale"),
+    [
+        (torch.float16, 300.0, 100.0),
+        (torch.float16, 6e4, 1e-9),
+        (torch.bfloat16, 1e30, None),
+        (torch.bfloat16, 1e38, 1e-76),
+    ],
+)
+def test_an_estimate_is_a_number(dtype, size, scale):
+    """Also where the kernel overflows, or cannot tell the logits apart."""
+    q, k = (size * torch.randn(2, 3, 64, 16).clamp(-1, 1)).to(dtype)
+    found = attention_spectral_norm(q, k, causal=True, scale=scale).value
+    torch.testing.assert_close(found, norm(attention_matrix(q, k, True, scale)), rtol=0.03, atol=0)
 
 
 def test_matrix_free_memory_is_linear():
@@ -342,7 +478,6 @@ print(peak() - before)
 
 
 HUGE = torch.full((4, 2), 1e200, dtype=torch.float64)
-LARGE = torch.full((4, 2), 1e30, dtype=torch.bfloat16)
 
 
 def environment():
@@ -356,18 +491,37 @@ def environment():
     [
         (torch.ones(4, 2), torch.ones(3, 2), {}, r"k: expected shape .* got .3, 2."),
         (torch.ones(4, 2), torch.ones(4, 3), {}, r"k: expected shape .* got .4, 3."),
-        (torch.ones(0, 2), torch.ones(0, 2), {}, "q: expected at least one token and one coordinate"),
-        (torch.ones(4, 0), torch.ones(4, 0), {}, "q: expected at least one token and one coordinate"),
+        (torch.ones(0, 2), torch.ones(0, 2), {}, "q: expected no empty axis in .* got .0, 2."),
+        (torch.ones(4, 0), torch.ones(4, 0), {}, "q: expected no empty axis in .* got .4, 0."),
         (torch.ones(4, 2), torch.ones(4, 2).double(), {}, "k: expected entries of .* as in q, got torch.float64"),
-        (torch.ones(4, 2).int(), torch.ones(4, 2).int(), {}, "q: expected entries of .* got torch.int32"),
+        (torch.ones(4, 2).int(), torch.ones(4, 2).int(), {}, "q: expected floating-point entries, got torch.int32"),
         (torch.ones(4, 2), torch.full((4, 2), math.nan), {}, "k: expected finite entries, got nan"),
         (torch.full((4, 2), math.inf), torch.ones(4, 2), {}, "q: expected finite entries, got inf"),
         (HUGE, HUGE, {}, "q, k, scale: expected logits that are finite in torch.float64, got the bound inf"),
-        (LARGE, LARGE, {}, "q, k, scale: expected logits that are finite in torch.float32, got the bound"),
-        (torch.ones(4, 2), torch.ones(4, 2), {"scale": math.nan}, "q, k, scale: .* got the bound nan"),
+        (torch.ones(4, 2), torch.ones(4, 2), {"scale": math.nan}, "scale: expected a finite number, got nan"),
+        (torch.ones(4, 2), torch.ones(4, 2), {"causal": "no"}, "causal: expected a bool, got str"),
+        (torch.ones(4, 2), torch.ones(4, 2), {"rtol": "small"}, "rtol: expected a positive number, got 'small'"),
+        (torch.ones(4, 2), torch.ones(4, 2).to("meta"), {}, "k: expected entries of .* got torch.float32 on meta"),
+        (torch.ones(4, 2).to("meta"), torch.ones(4, 2).to("meta"), {}, "q: expected entries that can be read"),
         (torch.ones(4, 2), torch.ones(4, 2), {"rtol": 0.0}, "rtol: expected a positive number, got 0.0"),
     ],
 )
 def test_matrix_free_bad_input_is_named(q, k, options, message):
     with pytest.raises(ValueError, match=message):
-        attention_spectral_norm(q, k, causal=True, **options)
+        attention_spectral_norm(q, k, **({"causal": True} | options))
+
+
+def test_the_allowances_for_rounding_are_those_of_the_sums_that_they_allow_for(monkeypatch):
+    """Too small an allowance is not seen in numbers that happen to be exact: what is added is looked at itself."""
+    given, eps, A = [], 2.0**-52, torch.rand(1, 7, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    quotients = spectral._quotients
+
+    def seen(v, Av, Mv, widen):
+        given.append(widen)
+        return quotients(v, Av, Mv, widen)
+
+    monkeypatch.setattr(spectral, "_quotients", seen)
+    spectral._iterate(A, A.sum(-2, keepdim=True), [4], 1.0)
+    lower, upper = spectral._dense(A, torch.ones(1, dtype=torch.float64), 1e-3)
+    assert given == 2 * [1 + (7 + 5 + 16) * eps]  # two products of 7 and 5 terms, a norm, and some single operations
+    assert upper.equal(lower * (1 + 1e-3 / 2) * (1 + (5 * (5 + 2) + 7 + 16) * eps))  # Cholesky's, by Higham

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from hashlib import sha256
 from itertools import count
 
 import pytest
@@ -78,3 +79,15 @@ def test_a_table_that_grows_takes_its_place_when_it_is_whole(folder, capsys):
 def test_what_is_no_file_is_not_replaced(folder):
     with pytest.raises(OSError, match="expected a file, or nothing there yet"), growing(folder):
         pass
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("placement", "92d88052d03480ea"),
+        ("depth_without_skips", "5827e6817a9fa319"),
+    ],
+)
+def test_a_stored_table_is_the_one_that_was_made(name, digest):
+    """A long run is not repeated by the tests: a new one gives a new table, and its digest here."""
+    assert sha256((table.FOLDER / f"{name}.csv").read_bytes()).hexdigest()[:16] == digest

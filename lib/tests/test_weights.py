@@ -121,10 +121,10 @@ def test_smollm2_tokenizer_equals_transformers(smollm2):
     ours = smollm2[1]
     for text in TEXTS_WITHOUT_NUMBERS:
         assert ours.encode(text).ids == theirs.encode(text).ids, text
-    # Transformers does not read the file's pre-tokenizer "smollm", which splits numbers into digits first.
-    theirs.pre_tokenizer = ours.pre_tokenizer
+    # Transformers does not read the file's pre-tokenizer "smollm", which makes a piece of each digit first.
     for text in TEXTS_WITH_NUMBERS:
-        assert ours.encode(text).ids == theirs.encode(text).ids, text
+        pieces = "".join(f"\0{c}\0" if c.isnumeric() else c for c in text).split("\0")
+        assert ours.encode(text).ids == [id for piece in pieces for id in theirs.encode(piece).ids], text
     assert ours.encode("a  12").tokens == ["a", "ĠĠ", "1", "2"]  # and not a, Ġ, Ġ, 1, 2
     for text in TEXTS_WITHOUT_NUMBERS + TEXTS_WITH_NUMBERS:
         assert ours.decode(ours.encode(text).ids, skip_special_tokens=False) == text

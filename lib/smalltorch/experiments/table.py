@@ -40,8 +40,12 @@ def store(out: Path, script: str, seeds: str, time: str, columns: Sequence[str],
     """Write the table of a long run, headed by how it was made: what `stored` reads.
 
     Raises:
+        ValueError: if a line has more or fewer entries than there are columns.
         OSError: where the folder cannot be written to, or the disk is full; a table that was there stays.
     """
+    if any(len(line) != len(columns) for line in lines):
+        odd = next(len(line) for line in lines if len(line) != len(columns))
+        raise ValueError(f"lines: expected {len(columns)} entries in each, as there are columns, got {odd}")
     head = [
         f"command: {shlex.join(['python', '-m', f'smalltorch.experiments.{Path(script).stem}', *sys.argv[1:]])}",
         f"seeds: {seeds}",

@@ -1,0 +1,13 @@
+"""The table: an entry for every public callable outside the engine."""
+
+from . import files, machines, measures, parts
+
+GROUPS = {
+    "parts": parts.ENTRIES,
+    "machines": machines.ENTRIES,
+    "collapse": measures.COLLAPSE,
+    "spectral": measures.SPECTRAL,
+    "measure": measures.MEASURE,
+    "files": files.ENTRIES,
+}
+ENTRIES = [entry for group in GROUPS.values() for entry in group]

@@ -1,0 +1,472 @@
+"""data, files, plot, diagram, experiments."""
+
+import csv
+import errno
+import math
+import os
+import re
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import torch
+
+from smalltorch import data, diagram, files, plot, train
+from smalltorch.engine.sample import generator
+from smalltorch.experiments import depth_without_skips as depth
+from smalltorch.experiments import placement, table
+from smalltorch.models import TinyLM
+
+from .. import formulas as f
+from ..judge import Entry
+from ..kinds import Choice, Count, Number, Other, Rng, Tokens
+from .machines import sampled, surprise, trained
+
+# --- data, files ------------------------------------------------------------------------------------------------------
+
+ROOT = Path(data.__file__).resolve().parents[2]
+MISSING = (
+    ("range", "of no file", lambda _: "nothing"),
+    ("range", "outside of the book", lambda _: "../../nothing"),
+    ("empty", "", lambda _: ""),
+)
+
+
+def in_a_folder(write):
+    """What a function of a path leaves beside a file that is there."""
+
+    def call(path, **arguments):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "old.txt").write_text("old", encoding="utf-8")
+            write(path(folder) if callable(path) else path, **arguments)
+            return {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+
+    return call
+
+
+def replaced(path, text):
+    with files.replacing(path) as new:
+        new.write_bytes(text.encode())
+
+
+PATH = Other(
+    "path in a folder that is there",
+    lambda given: lambda folder: Path(folder) / "old.txt",
+    ("range", "no such folder", lambda _: lambda folder: Path(folder) / "none" / "new.txt"),
+    ("range", "a folder", lambda _: lambda folder: Path(folder)),
+    types=False,
+)
+TEXT = Other("text", lambda given: "a\r\nnaïve\u2028\n", types=False)
+
+
+def left(path, text):
+    return {"old.txt": text.encode()}
+
+
+def placed(path):
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "old.txt").write_text("old", encoding="utf-8")
+        (Path(folder) / "link.txt").symlink_to("old.txt")
+        return [files.place(path(folder).with_name(name)).name for name in (path(folder).name, "link.txt", "new.txt")]
+
+
+def ended(number):
+    """What ends a command when a file is not there."""
+    try:
+        with files.in_one_line():
+            raise OSError(number, os.strerror(number), "table.csv")
+    except SystemExit as end:
+        return end.code
+
+
+FILES = [
+    Entry(
+        "data.path",
+        lambda name: data.path(name).read_bytes(),
+        lambda name: (ROOT / "book" / name).read_bytes(),
+        {"name": Other("path in the book", lambda given: "data/essay.txt", *MISSING, types=False)},
+    ),
+    Entry(
+        "data.text",
+        lambda name: data.text(name),
+        lambda name: (ROOT / "book/data" / f"{name}.txt").read_bytes().decode().replace("\r\n", "\n"),
+        {"name": Other("name of a text", lambda given: "essay", *MISSING)},
+    ),
+    Entry("files.replacing", in_a_folder(replaced), left, {"path": PATH, "text": TEXT}),
+    Entry("files.write_text", in_a_folder(files.write_text), left, {"path": PATH, "text": TEXT}),
+    Entry("files.place", placed, lambda path: ["old.txt", "old.txt", "new.txt"], {"path": PATH}),
+    Entry(
+        "files.in_one_line",
+        ended,
+        lambda number: "table.csv: No such file or directory",
+        {"number": Other("of an error of the system", lambda given: errno.ENOENT, types=False)},
+    ),
+]
+
+# --- plot, diagram ----------------------------------------------------------------------------------------------------
+
+MARKED = {"attention": "attention", "ffn": "the feed-forward network"}
+
+
+def sizes_of(width, height, columns):
+    fig, axes = plot.figure(width, height, columns)
+    count = len(np.ravel(axes))
+    plot.plt.close(fig)
+    return fig.get_size_inches(), count, fig.get_layout_engine().__class__.__name__
+
+
+def drawing():
+    fig, ax = plot.figure()
+    ax.plot([1, 2, 4])
+    ax.axhline(3)
+    plot.plt.close(fig)
+    return fig
+
+
+PLOT = [
+    Entry(
+        "diagram.machine",
+        lambda mark: repr(diagram.machine(mark)),
+        lambda mark: "a drawing: The whole machine" + (f"; marked: {MARKED[mark]}" if mark else ""),
+        {"mark": Choice(*MARKED, None)},
+    ),
+    Entry(
+        "plot.figure",
+        sizes_of,
+        lambda width, height, columns: [np.array([width, height]), columns, "ConstrainedLayoutEngine"],
+        {"width": Number(5.0, above=0), "height": Number(2.5, above=0), "columns": Count(3)},
+        where=lambda width, height, columns: max(width, height) < math.inf,
+    ),
+    Entry(
+        "plot.rough",
+        lambda artists: (plot.rough(artists), artists in plot._ROUGH)[1],
+        lambda artists: True,
+        {"artists": Other("a line", lambda given: drawing().axes[0].lines[0])},
+    ),
+    Entry(
+        "plot.described",
+        lambda drawn: np.array(
+            [int(count) for count in re.findall(r"(\d+) (?:line|shape|point)", plot.described(drawn))]
+        ),
+        lambda drawn: np.array([2, 0, 3 + 2]),
+        {"drawn": Other("a curve of three points and a level", lambda given: drawing())},
+    ),
+]
+
+# --- experiments ------------------------------------------------------------------------------------------------------
+
+
+def grown(out):
+    """What is left of a table that grew by two lines: nothing but the whole."""
+    with tempfile.TemporaryDirectory() as folder:
+        with table.growing(Path(folder) / out) as part:
+            part.write_text("1\n", encoding="utf-8")
+            before = sorted(path.name for path in Path(folder).iterdir())
+            part.write_text("1\n2\n", encoding="utf-8")
+        return before, {path.name: path.read_text(encoding="utf-8") for path in Path(folder).iterdir()}
+
+
+def stored(seeds, columns, lines):
+    """What `stored` reads of what `store` has written."""
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(table, "FOLDER", Path(folder)):
+        table.store(Path(folder) / "runs.csv", "runs.py", seeds, "a minute", columns, lines)
+        head, rows = table.stored("runs")
+    return [line.partition(":")[0] for line in head], head[1], rows
+
+
+def read_by_hand(name):
+    lines = (ROOT / "lib/smalltorch/experiments" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
+    head = [line[2:] for line in lines if line.startswith("#") and not line.startswith("# lines:")]
+    return in_part(head, list(csv.DictReader(line for line in lines if not line.startswith("#"))))
+
+
+def in_part(head, rows):
+    return head, len(rows), rows[::40]
+
+
+class Known(f.Weights):
+    """Weights by name, as they were trained."""
+
+    def __init__(self, parameters, prefix=""):
+        super().__init__(prefix=prefix)
+        self.parameters = parameters
+
+    def __call__(self, name, *shape):
+        return np.asarray(self.parameters[self.prefix + name]).reshape(shape)
+
+    def of(self, part):
+        return Known(self.parameters, f"{self.prefix}{part}.")
+
+
+KINDS = {
+    "bare": (False, False),
+    "mlp": (False, True),
+    "skip": (True, False),
+    "full": (True, True),
+    "self": (False, False),
+}
+LATE = slice(8, None)
+
+
+def options_of(variant="full", place="pre"):
+    residual, mlp = KINDS[variant]
+    return dict(residual=residual, mlp=mlp, norm=place)
+
+
+def built(module, layers, **options):
+    return TinyLM(4, module.N, d=16, layers=layers, heads=module.HEADS, **options).double()
+
+
+def eyes(model, rng):
+    """Initial weights, but W_Q = W_K = 2 I."""
+    found = train.initial(model, rng)
+    return {k: 2 * torch.eye(16).double() if k[-3:] in ("W_Q", "W_K") else v for k, v in found.items()}
+
+
+def start_of(variant):
+    return eyes if variant == "self" else train.initial
+
+
+def run_by_hand(module, name, layers, seeds, steps, rate, start=train.initial, **options):
+    """The run of an experiment, by the plain loop."""
+
+    def batch(rng):
+        return torch.from_numpy(sampled(module.SOURCE.P.numpy(), rng, module.BATCH, module.N + 1))
+
+    return trained(built(module, layers, **options), train.next_token_loss, batch, name, seeds, steps, rate, start)
+
+
+def depth_run(layers, variant, seeds, steps):
+    name = f"depth without skips, {layers} layers"
+    return run_by_hand(depth, name, layers, seeds, steps, 3e-3, start_of(variant), **options_of(variant))
+
+
+def placement_run(layers, place, rate, seeds, steps):
+    return run_by_hand(placement, f"placement, {layers} layers", layers, seeds, steps, rate, norm=place)
+
+
+def logits(module, parameters, tokens, layers=1, **options):
+    return f.tiny_lm(Known(parameters), tokens, 4, module.N, 16, layers, module.HEADS, **options)[0]
+
+
+def of_seeds(found):
+    return [{k: v[seed] for k, v in found["parameters"].items()} for seed in range(len(found["losses"]))]
+
+
+def depth_excess(found, **options):
+    P, tokens = depth.SOURCE.P.numpy(), depth.HELD_OUT.numpy()
+    truth = P[tokens[:, LATE]]
+    rows = [np.log(truth) - np.log(f.softmax(logits(depth, p, tokens, **options)[:, LATE])) for p in of_seeds(found)]
+    return np.array([(truth * row).sum(-1).mean() for row in rows])
+
+
+def placement_excess(found, **options):
+    P, tokens = placement.SOURCE.P.numpy(), placement.HELD_OUT.numpy()
+    own = surprise(P, tokens)[:, 1:].mean()
+    return np.array(
+        [f.cross_entropy(logits(placement, p, tokens[:, :-1], **options), tokens[:, 1:]) - own for p in of_seeds(found)]
+    )
+
+
+def placement_norms(found, seed, place="pre"):
+    """Of every layer (one), held-out sequence and head."""
+    W, tokens = Known(of_seeds(found)[seed]), placement.HELD_OUT.numpy()[:, :-1]
+    X = W("E", 4, 16)[tokens] + W("P", 32, 16)
+    layer = W.of("layers.0")
+    X = f.norm_of(layer.of("norm_1"), X) if place == "pre" else X
+    return f.norm_2(f.multi_head(layer.of("attention"), X, 4, mask=f.causal(32))[1])[None]
+
+
+def residual_at_start(layers, variant, seed):
+    drawn = start_of(variant)(
+        built(depth, layers, **options_of(variant)), generator(f"depth without skips, {layers} layers, weights {seed}")
+    )
+    X = f.tiny_lm(Known(drawn), depth.HELD_OUT.numpy(), 4, depth.N, 16, layers, 2, **options_of(variant))[1][:, LATE]
+    return (f.frobenius(f.residual(X)) / f.frobenius(X)).mean()
+
+
+def depth_rows(layers, variant, seeds, steps):
+    above = depth_excess(depth_run(layers, variant, seeds, steps), **options_of(variant))
+    left = [residual_at_start(layers, variant, seed) for seed in range(seeds)]
+    return [[layers, variant, steps, seed, left[seed], above[seed]] for seed in range(seeds)]
+
+
+def placement_rows(layers, place, rate, seeds, steps):
+    found = placement_run(layers, place, rate, seeds, steps if rate else 1)
+    above, A = placement_excess(found, norm=place), [placement_norms(found, k, place)[0] for k in range(seeds)]
+    return [[layers, rate, place, seed, above[seed], 1, A[seed].mean(), A[seed].max(1).mean()] for seed in range(seeds)]
+
+
+def read(rows):
+    """Numbers where text is one."""
+    return [[float(x) if isinstance(x, str) and x[:1].isdigit() else x for x in row] for row in rows]
+
+
+def result(run):
+    return {"losses": run.losses, "parameters": dict(run.parameters)}
+
+
+class Variant(Choice):
+    """One of the variants, and no other tried."""
+
+    def bad(self, value, given):
+        yield from (bad for bad in super().bad(value, given) if bad.kind != "valid")
+
+
+RATE = Other(
+    "learning rate",
+    lambda given: 1e-3,
+    ("negative", "", lambda _: -1e-3),
+    ("type", "a word", lambda _: "x"),
+    types=False,
+)
+TRAINING = {"seeds": Count(1), "steps": Count(1)}
+OF_DEPTH = {"layers": Count(1), "variant": Variant("skip", "self"), **TRAINING}
+OF_PLACE = {"layers": Count(1), "place": Variant("pre", "post"), "rate": RATE, **TRAINING}
+SIX_DIGITS = 1e3  # of 1e-9: what is stored
+
+
+def a_run(module, **options):
+    """A model of one layer with two seeds, as the plain loop would give it."""
+
+    def draw(given):
+        model = built(module, 1, **options)
+        drawn = [train.initial(model, generator(f"oracle {k}")) for k in range(2)]
+        return train.Run(model, {k: torch.stack([p[k] for p in drawn]) for k in drawn[0]}, torch.zeros(2, 1))
+
+    return Other("Run", draw, types=False)
+
+
+def found_of(run):
+    return {"losses": run.losses.numpy(), "parameters": {k: v.numpy() for k, v in run.parameters.items()}}
+
+
+EXPERIMENTS = [
+    Entry(
+        "experiments.depth_without_skips.attending_to_itself",
+        lambda model, rng: dict(depth.attending_to_itself(model, rng)),
+        eyes,
+        {"model": Other("TinyLM", lambda given: built(depth, 1)), "rng": Rng()},
+        raw=True,
+    ),
+    Entry(
+        "experiments.depth_without_skips.model",
+        lambda layers, variant, tokens: f.fill(depth.model(layers, variant))(tokens),
+        lambda layers, variant, tokens: f.tiny_lm(
+            f.Weights(), tokens, 4, depth.N, 16, layers, 2, **options_of(variant)
+        )[0],
+        {"layers": Count(2, least=0), "variant": Choice(*KINDS), "tokens": Tokens("batch n", below="vocabulary")},
+        sizes={"vocabulary": 4},
+    ),
+    Entry(
+        "experiments.depth_without_skips.start",
+        lambda variant, rng: dict(depth.start(variant)(built(depth, 1), rng)),
+        lambda variant, rng: start_of(variant)(built(depth, 1), rng),
+        {"variant": Choice(*KINDS), "rng": Rng()},
+        raw=True,
+    ),
+    Entry(
+        "experiments.depth_without_skips.run_name",
+        lambda layers: depth.run_name(layers),
+        lambda layers: f"depth without skips, {layers} layers",
+        {"layers": Other("whole number", lambda given: 3, types=False)},
+    ),
+    Entry("experiments.depth_without_skips.trained", lambda **a: result(depth.trained(**a)), depth_run, OF_DEPTH),
+    Entry(
+        "experiments.depth_without_skips.excess",
+        lambda run: depth.excess(run),
+        lambda run: depth_excess(found_of(run)),
+        {"run": a_run(depth)},
+    ),
+    Entry(
+        "experiments.depth_without_skips.residual_at_start",
+        lambda **a: depth.residual_at_start(**a),
+        residual_at_start,
+        {
+            "layers": Count(1),
+            "variant": Variant("skip", "self"),
+            "seed": Other("whole number", lambda given: 0, types=False),
+        },
+    ),
+    Entry(
+        "experiments.depth_without_skips.rows",
+        lambda **a: read(depth.rows(**a)),
+        depth_rows,
+        OF_DEPTH,
+        tolerance=SIX_DIGITS,
+    ),
+    Entry(
+        "experiments.placement.trained",
+        lambda **a: result(placement.trained(**a)),
+        placement_run,
+        OF_PLACE,
+        also=("norm",),
+    ),
+    Entry(
+        "experiments.placement.excess",
+        lambda run: placement.excess(run),
+        lambda run: placement_excess(found_of(run)),
+        {"run": a_run(placement)},
+    ),
+    Entry(
+        "experiments.placement.norms",
+        lambda run, seed: placement.norms(run, seed),
+        lambda run, seed: placement_norms(found_of(run), seed),
+        {"run": a_run(placement), "seed": Count(1, least=0)},
+        where=lambda run, seed: seed < 2,
+        tolerance=1e5,  # the lower ends of enclosures
+    ),
+    Entry(
+        "experiments.placement.rows",
+        lambda **a: read(placement.rows(**a)),
+        placement_rows,
+        OF_PLACE,
+        also=("norm",),  # of the model
+        tolerance=1e5,
+    ),
+    Entry(
+        "experiments.table.store",
+        stored,
+        lambda seeds, columns, lines: [
+            ["command", "seeds", "versions", "hardware"],
+            f"seeds: {seeds}",
+            [dict(zip(columns, map(str, line), strict=True)) for line in lines],
+        ],
+        {
+            "seeds": Other("text", lambda given: "0 to 1", types=False),
+            "columns": Other(
+                "names", lambda given: ["seed", "name"], ("size", "one less", lambda names: names[1:]), types=False
+            ),
+            "lines": Other(
+                "rows", lambda given: [[0, "a, b"], [1, "#"]], ("size", "a ragged one", lambda rows: [[0]]), types=False
+            ),
+        },
+    ),
+    Entry(
+        "experiments.table.growing",
+        grown,
+        lambda out: [["runs.unfinished.csv"], {"runs.csv": "1\n2\n"}],
+        {
+            "out": Other(
+                "path", lambda given: "runs.csv", ("range", "no such folder", lambda _: "none/runs.csv"), types=False
+            )
+        },
+    ),
+    Entry(
+        "experiments.table.stored",
+        lambda name: in_part(*table.stored(name)),
+        read_by_hand,
+        {
+            "name": Other(
+                "name of a table",
+                lambda given: "depth_without_skips",
+                ("range", "of no table", lambda _: "nothing"),
+                ("empty", "", lambda _: ""),
+                ("range", "outside of the folder", lambda _: "../../weights"),
+            )
+        },
+    ),
+]
+
+ENTRIES = [*FILES, *PLOT, *EXPERIMENTS]

@@ -1,0 +1,177 @@
+"""Every default of the library stands in a table here, and those that the field has are the field's.
+
+Where all tests give an argument, its default may be anything; where all tests give the default, a setting may be lost.
+"""
+
+import importlib
+import inspect
+import sys
+
+import pytest
+import torch
+from oracles.public import callables
+from tiny import TOKENS, shaken, tiny_gpt, tiny_llama
+
+from smalltorch.attention import rope
+from smalltorch.block import CrossPostLN
+from smalltorch.experiments import depth_without_skips, placement
+from smalltorch.experiments.table import stored
+from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder, initialise_gpt2
+from smalltorch.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
+from smalltorch.weights import same_weights
+
+# By callable: its defaults but for those that leave something out (None, False) or switch it on (True).
+DEFAULTS = {
+    "attention.rope": {"base": 10_000.0, "start": 0},  # Su et al. 2021, section 3.4
+    "attention.softmax": {"dim": -1},  # over the last axis, as everywhere in the book
+    "block.CrossPostLN": {"eps": 1e-5},  # torch.nn.Transformer
+    "block.FFN": {"activation": torch.nn.functional.gelu},  # Hendrycks and Gimpel 2016: the exact one
+    "collapse.normalise": {"eps": 1e-5},  # torch.nn.LayerNorm
+    "generate.generate": {"choose": "most_probable"},
+    "generate.probabilities": {"temperature": 1.0, "top_p": 1.0},  # the softmax of the logits as they are
+    "generate.sampler": {"temperature": 1.0, "top_p": 1.0},
+    "measure.bar": {"width": 30},  # of a terminal
+    "measure.norms_by_layer": {"rtol": 1e-4, "progress": iter},  # spectral_norm's
+    "models.Decoder": {"rope_base": 10_000.0, "eps": 1e-6},  # LlamaConfig
+    "models.Encoder": {"positions": 512, "segments": 2, "eps": 1e-12},  # BertConfig
+    "models.EncoderDecoder": {"d": 512, "layers": 6, "heads": 8, "d_ff": 2048},  # Vaswani et al. 2017, base
+    "models.EncoderDecoder.embed": {"start": 0},
+    "models.GPT": {"eps": 1e-5},  # GPT2Config
+    "models.TinyLM": {"d": 16, "layers": 2, "heads": 2, "norm": "pre"},  # the chapters' own
+    "models.initialise_gpt2": {"std": 0.02},  # GPT2Config
+    "models.sinusoids": {"start": 0},
+    "norm.LayerNorm": {"eps": 1e-5, "convention": "inside"},  # torch.nn.LayerNorm
+    "norm.RMSNorm": {"eps": 1e-6},  # LlamaConfig
+    "norm.layer_norm": {"eps": 1e-5, "convention": "inside"},
+    "norm.rms_norm": {"eps": 1e-6},
+    "plot.figure": {"width": 6.4, "height": 3.6, "columns": 1},  # the book's page
+    "shapes.check_mask": {"name": "mask"},
+    "source.Markov.batches": {"size": 32},
+    "source.Markov.entropy": {"behind": 0},
+    "source.markov": {"vocabulary": 4, "order": 2, "sharpness": 2.0},  # the chapters' own
+    "source.windows": {"size": 32},
+    "spectral.attention_spectral_norm": {"rtol": 1e-3},  # what fused attention reaches
+    "spectral.spectral_norm": {"rtol": 1e-4},
+    "train.train": {"seeds": 5, "steps": 300, "rate": 3e-3, "start": "initial"},  # the chapters' own
+    "weights.load": {"dtype": torch.float32},  # as the files are used
+}
+
+
+def defaults(name):
+    """The defaults of a callable by its name from `smalltorch` on, functions of the library by their names."""
+    parts = name.split(".")
+    depth = next(k for k in range(len(parts) - 1, 0, -1) if is_module(".".join(parts[:k])))
+    value = importlib.import_module("smalltorch." + ".".join(parts[:depth]))
+    for part in parts[depth:]:
+        value = getattr(value, part)
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):  # a property, which has no arguments
+        return {}
+    given = {p.name: p.default for p in parameters if p.default not in (p.empty, None) and p.default is not True}
+    named = {k: v.__name__ if getattr(v, "__module__", "").startswith("smalltorch") else v for k, v in given.items()}
+    return {key: value for key, value in named.items() if value is not False}
+
+
+def is_module(name):
+    try:
+        importlib.import_module(f"smalltorch.{name}")
+    except ModuleNotFoundError:
+        return False
+    return True
+
+
+def test_every_default_stands_in_the_table():
+    found = {name: given for name in callables() if (given := defaults(name))}
+    assert found == {name: given for name, given in DEFAULTS.items() if given}
+
+
+SMALL = 1e-3 * torch.randn(4, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))  # where eps counts
+
+
+def test_norms_that_are_told_no_eps_have_torchs_and_llamas():
+    assert torch.allclose(layer_norm(SMALL), torch.nn.functional.layer_norm(SMALL, (6,)), rtol=1e-12)
+    assert torch.allclose(LayerNorm(6).double()(SMALL), torch.nn.LayerNorm(6).double()(SMALL), rtol=1e-12)
+    theirs = torch.nn.functional.rms_norm(SMALL, (6,), eps=llama().rms_norm_eps)
+    assert torch.allclose(rms_norm(SMALL), theirs, rtol=1e-12)
+    assert torch.allclose(RMSNorm(6).double()(SMALL), theirs, rtol=1e-12)
+
+
+def test_rotary_positions_that_are_told_no_base_have_llamas():
+    frequency = llama().rope_parameters["rope_theta"] ** (-torch.arange(0, 6, 2, dtype=torch.float64) / 6)
+    turned = SMALL.view(4, 2, 3).transpose(1, 2).contiguous()  # the pairs (x_i, x_{i + 3}) as complex numbers
+    expected = torch.view_as_complex(turned) * torch.exp(1j * torch.arange(4)[:, None] * frequency)
+    assert torch.allclose(rope(SMALL), torch.cat([expected.real, expected.imag], 1), rtol=1e-12)
+
+
+def llama():
+    return pytest.importorskip("transformers").LlamaConfig()
+
+
+def test_models_that_are_told_no_sizes_have_those_of_the_field():
+    transformers = pytest.importorskip("transformers")
+    bert, gpt = transformers.BertConfig(), transformers.GPT2Config()
+    (eps,) = epsilons(Encoder(9, 8, 1, 2, 8))
+    shapes = {p.shape for p in Encoder(9, 8, 1, 2, 8).parameters()}
+    assert eps == bert.layer_norm_eps and {(bert.max_position_embeddings, 8), (bert.type_vocab_size, 8)} <= shapes
+    assert epsilons(GPT(9, 8, 1, 2, 8, "pre")) == {gpt.layer_norm_epsilon}
+    decoder = Decoder(9, 8, 1, 2, 8)
+    assert epsilons(decoder) == {llama().rms_norm_eps}
+    assert {m.rope_base for m in decoder.modules() if hasattr(m, "rope_base")} == {
+        llama().rope_parameters["rope_theta"]
+    }
+    theirs = torch.nn.TransformerDecoderLayer(8, 2)
+    assert epsilons(CrossPostLN(8, 2, 8)) == {theirs.norm1.eps}
+    sizes = {name: p.default for name, p in inspect.signature(torch.nn.Transformer).parameters.items()}
+    ours = {name: p.default for name, p in inspect.signature(EncoderDecoder).parameters.items()}
+    names = {"d": "d_model", "layers": "num_encoder_layers", "heads": "nhead", "d_ff": "dim_feedforward"}
+    assert {name: ours[name] for name in names} == {name: sizes[theirs] for name, theirs in names.items()}
+    assert inspect.signature(initialise_gpt2).parameters["std"].default == gpt.initializer_range
+
+
+def epsilons(model):
+    return {module.eps for module in model.modules() if hasattr(module, "eps")}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tiny_gpt(1, layer_norm_epsilon=0.05),
+        lambda: tiny_gpt(2, layer_norm_epsilon=0.05),
+        lambda: tiny_llama(rope_parameters={"rope_type": "default", "rope_theta": 50.0}),
+    ],
+    ids=["GPT-1, eps", "GPT-2, eps", "LLaMA, base"],
+)
+def test_a_setting_that_is_not_the_default_is_converted(make):
+    theirs = shaken(make())
+    with torch.no_grad():
+        ours, expected = same_weights(theirs)(TOKENS), theirs(TOKENS).logits
+    assert torch.allclose(ours, expected, rtol=0, atol=1e-5 * expected.abs().max())  # theirs turns in float32
+
+
+# --- the long runs: told nothing, the scripts make the tables that are stored -----------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("module", "of"),
+    [(placement, ("layers", "norm", "rate")), (depth_without_skips, ("layers", "variant", "steps"))],
+)
+def test_a_script_that_is_told_nothing_makes_the_stored_table(module, of, monkeypatch, tmp_path):
+    asked, name = [], module.__name__.rpartition(".")[2]
+
+    def rows(*case, seeds, steps, report):
+        asked.append((tuple(map(str, case)), seeds, steps))
+        yield [0] * len(module.COLUMNS)
+
+    monkeypatch.setattr(module, "rows", rows)
+    monkeypatch.setattr(sys, "argv", [name, "--out", str(tmp_path / "table.csv")])
+    module.main()
+    head, lines = stored(name)
+    if module is depth_without_skips:
+        asked = [((*case, str(steps)), seeds, steps) for case, seeds, steps in asked]
+    cases = {tuple(line[column] for column in of) for line in lines}
+    assert {case for case, _, _ in asked} == cases and len(asked) == len(cases)
+    seeds = {seeds for _, seeds, _ in asked}
+    assert seeds == {len({line["seed"] for line in lines})}
+    made = (tmp_path / "table.csv").read_text(encoding="utf-8").splitlines()
+    assert made[1] == f"# {head[1]}"  # seeds, and what else the run was told
