@@ -5,11 +5,13 @@ PYTHON      ?=                  # the interpreter for .venv; empty: the first of
 VENV        ?= .venv
 TORCH_INDEX ?=                  # another index for torch, e.g. https://download.pytorch.org/whl/cpu for a CPU build on Linux
 NB          ?=                  # for execute and notebooks: notebooks by name; empty: all
+AGAIN       ?=                  # for execute: claims whose evidence shows something else, and whose sentence still says what is shown
 NAME        ?=                  # for new-chapter: its name, such as my-chapter
 PART        ?=                  # for new-chapter: the folder of its part, such as position
 JOBS        ?= 2
 PORT        ?= 8000
 SHOTS       ?=                  # for test-web: a folder for screenshots
+WEAKEN      ?=                  # for execute and manifest: 1 if what holds a chapter is meant to be weaker than before
 T           ?=                  # for test-web: checks by their names, a regular expression; empty: all
 UV          ?= uv               # for lock: what runs uv, such as: python3 -m uv
 
@@ -34,8 +36,8 @@ export PYTHONDONTWRITEBYTECODE := 1
 NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanitize-with=book/_tools/nbval.sanitize \
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
-.PHONY: again help book html takeaway serve execute toc new-chapter diff-setup hook-setup clean test test-deep test-web \
-        lint lock style form prose order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest sabotage-rest
+.PHONY: again help book html takeaway serve execute manifest toc new-chapter diff-setup hook-setup clean test test-deep test-web \
+        lint lock style form prose words order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest sabotage-rest
 
 help:
 	@echo "make book                 build the book and say where it is"
@@ -45,6 +47,7 @@ help:
 	@echo "make test-web [T=name]    the book in a browser: formulas, requests, accessibility, search, what can be clicked and moved"
 	@echo "make serve [PORT=8000]    build the book and serve it on this machine"
 	@echo "make execute [NB=name]    run notebooks again and store their outputs"
+	@echo "make manifest [NB=name]   write down what holds each chapter, from the outputs that are stored"
 	@echo "make notebooks [NB=name]  run notebooks and compare with their stored outputs"
 	@echo "make new-chapter NAME=…   start a chapter from the template (CONTRIBUTING.md)"
 	@echo "make toc                  write _toc.yml as book/parts.yml and the notebooks say"
@@ -83,7 +86,10 @@ serve: book
 	@$(PY) -m http.server --bind 127.0.0.1 --directory "$(HTML)" $(strip $(PORT))
 
 execute: $(READY)
-	@$(PY) book/_tools/notebooks.py run -j $(JOBS) $(NB)
+	@$(PY) book/_tools/notebooks.py run -j $(JOBS) --again "$(strip $(AGAIN))" $(NB)
+
+manifest: $(READY)
+	@$(PY) book/_tools/manifest.py write $(NB)
 
 # --- for those who write -----------------------------------------------------------------------------------------------
 
@@ -129,7 +135,7 @@ clean:
 # The stages of a suite all run (-k), also after a failure, so that one run tells everything.
 
 test: $(READY)
-	@$(MAKE) -k --no-print-directory style form order prose test-lib test-tools sabotage pages notebooks
+	@$(MAKE) -k --no-print-directory style form order prose words test-lib test-tools sabotage pages notebooks
 
 test-deep: $(READY)
 	@$(MAKE) -k --no-print-directory deep elsewhere bare lowest sabotage-rest
@@ -137,7 +143,7 @@ test-deep: $(READY)
 test-web: takeaway
 	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" sh book/_tools/web/run.sh "$(HTML)"
 
-lint: style form order prose
+lint: style form order prose words
 
 style: $(READY)
 	@$(PY) -m ruff check -q lib book $(wildcard notebooks)
@@ -147,9 +153,13 @@ style: $(READY)
 
 form: $(READY)
 	@$(PY) book/_tools/notebooks.py check
+	@$(PY) book/_tools/manifest.py check
 
 prose: $(READY)
 	@$(PY) book/_tools/prose.py
+
+words: $(READY)
+	@$(PY) book/_tools/words.py
 
 order: $(READY)
 	@$(PY) book/_tools/toc.py check

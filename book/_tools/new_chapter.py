@@ -4,13 +4,11 @@
 
 NAME is lower case with hyphens, such as `sinusoids`; PART a folder of `book/parts.yml`, such as `position`, needed
 only for a chapter that is not planned there. The notebook is `book/_tools/template.ipynb` with NAME filled in. The
-claims that `book/claims.csv` assigns to it are settled as open at first; where there are none, one is added.
+claims that `book/claims.csv` assigns to it are settled as open at first; there may be none.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import sys
 from pathlib import Path
@@ -23,9 +21,6 @@ from deepdive.book import contents, records
 from smalltorch.files import in_one_line, write_text
 
 TEMPLATE = Path(__file__).with_name("template.ipynb")
-EXAMPLE = "The square of a mean is at most the mean of the squares."  # what the template proves
-PROVED = """chapter.settle("{}", verdict="true", by=[mean_square, holds],
-               holds=r"$(\\frac1n\\sum_ix_i)^2\\le\\frac1n\\sum_ix_i^2$; the gap is the variance.")"""
 PART = """\
 # {}
 
@@ -34,6 +29,7 @@ What this part is about, in one paragraph.
 ```{{part}}
 ```
 """
+SETTLES = "## What this chapter settles"
 IMPORT = "from smalltorch.engine.ledger import none_possible"
 OPEN = """chapter.settle("{}", verdict="open", by=[none_possible("not yet examined")],
                holds="Nothing is shown yet.")"""
@@ -74,15 +70,9 @@ def create(root: Path, name: str, folder: str = "") -> list[str]:
         write_text(order, add_to_part(order.read_text(encoding="utf-8"), part.folder, name))
         done.append(f"{contents.FILE}: listed")
     claims = [claim.id for claim in book.claims_of(name)]
+    settled = "\n\n".join([IMPORT, *[OPEN.format(claim) for claim in claims]]) if claims else ""
     if claims:
-        settled = "\n\n".join([IMPORT, *[OPEN.format(claim) for claim in claims]])
         done.append(f"book/claims.csv: it is to settle {', '.join(claims)}; for now they are open")
-    else:
-        settled = PROVED.format(f"{name}-1")
-        listed, row = root / "book/claims.csv", io.StringIO()
-        csv.writer(row, lineterminator="\n").writerow([f"{name}-1", "R", "where it is said", EXAMPLE, name])
-        write_text(listed, listed.read_text(encoding="utf-8") + row.getvalue())
-        done.append(f"book/claims.csv: the claim {name}-1 added; put yours in its place")
     opening = root / f"{part.opening}.md"
     if not opening.exists():
         opening.parent.mkdir(exist_ok=True)
@@ -96,11 +86,13 @@ def create(root: Path, name: str, folder: str = "") -> list[str]:
 
 
 def notebook(name: str, settled: str, root: Path) -> nbformat.NotebookNode:
-    """The template with the chapter's name and what settles its claims."""
+    """The template with the chapter's name and what settles its claims; without claims there is no table of them."""
     text = TEMPLATE.read_text(encoding="utf-8").replace("NAME", name)
     filled = nbformat.reads(text, 4)
     for cell in filled.cells:
-        cell.source = cell.source.replace("# CLAIMS", settled + "\n")
+        cell.source = cell.source.replace("# CLAIMS", f"{settled}\n" if settled else "").lstrip("\n")
+        if not settled and cell.source == SETTLES:
+            cell.source = ""  # which leaves the cell out
     return notebooks.normalise(filled, root)
 
 

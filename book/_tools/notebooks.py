@@ -1,6 +1,8 @@
 """Run notebooks and keep them in one form.
 
-notebooks.py run [-j N] [NAME ...]   execute in place, then normalise (NAME: a path or a chapter; all if none)
+notebooks.py run [-j N] [--again IDS] [NAME ...]   execute in place, then normalise, and write manifests
+                                      (NAME: a path or a chapter; all if none;
+                                      IDS: claims whose sentence was read again, and stands)
 notebooks.py check                   complain about every notebook that is not as `run` leaves it
 """
 
@@ -12,7 +14,9 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -22,6 +26,7 @@ from nbformat import NotebookNode
 
 import cover
 import setup_cell
+from smalltorch.engine.schema import Record, read_records, unsaid
 from smalltorch.files import in_one_line, write_text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -153,14 +158,24 @@ def problems(path: Path, root: Path = ROOT) -> list[str]:
     return found
 
 
-def execute(path: Path) -> str:
-    """Run a notebook with this Python, and store it with its outputs only if every cell ran."""
+def records_in(notebook: NotebookNode) -> list[Record]:
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return [record for output in outputs for record in read_records(output.get("data", {}))]
+
+
+def execute(path: Path, again: Collection[str] = ()) -> str:
+    """Run a notebook with this Python, and store it with its outputs only if every cell ran.
+
+    Nor is it stored if what the evidence of a record shows has changed and its words have not, unless its claim is
+    among those whose words were read again.
+    """
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, DeadKernelError
     from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
     notebook = normalise(read(path))
+    stored = records_in(notebook)
     manager = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
     KERNELS.add(manager)
     client = NotebookClient(
@@ -174,16 +189,24 @@ def execute(path: Path) -> str:
         return f"{path.relative_to(ROOT)}: not stored, its kernel was killed; is there enough memory?"
     finally:
         KERNELS.remove(manager)
+    if changed := [claim for claim in unsaid(stored, records_in(notebook)) if claim not in again]:
+        return (
+            f"{path.relative_to(ROOT)}: not stored, what these records rest on has changed and their words have not: "
+            f"{', '.join(changed)}; change the words or, if they still say what is shown: "
+            f'make execute NB={path.stem} AGAIN="{" ".join(changed)}"'
+        )
     write_text(path, text_of(normalise(notebook)))
     return ""
 
 
-def run(names: list[str], jobs: int) -> bool:
+def run(names: list[str], jobs: int, again: Collection[str] = ()) -> bool:
+    import manifest  # which imports this module
+
     paths = find(names)
     with ThreadPoolExecutor(jobs) as pool:
         failures = []
         try:
-            for path, failure in zip(paths, pool.map(execute, paths), strict=True):
+            for path, failure in zip(paths, pool.map(partial(execute, again=again), paths), strict=True):
                 print(failure or f"ran {path.relative_to(ROOT)}", flush=True)
                 failures += [failure] if failure else []
         except KeyboardInterrupt:  # those that wait are not begun, and those that run need not be waited for
@@ -191,6 +214,9 @@ def run(names: list[str], jobs: int) -> bool:
                 if manager.has_kernel:
                     os.kill(manager.provisioner.pid, signal.SIGKILL)
             raise
+    if not failures:
+        failures = manifest.write(names)
+        print(*failures, sep="\n", end="\n" if failures else "")
     if ROOT / cover.CHAPTER in paths and not failures:
         cover.write(ROOT)
     return not failures
@@ -213,8 +239,9 @@ def main() -> None:
     parser.add_argument("command", choices=("run", "check"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("-j", "--jobs", type=int, default=2)
+    parser.add_argument("--again", type=str.split, default=[])
     arguments = parser.parse_intermixed_args()  # options may stand between the names
-    fine = check() if arguments.command == "check" else run(arguments.names, arguments.jobs)
+    fine = check() if arguments.command == "check" else run(arguments.names, arguments.jobs, arguments.again)
     sys.exit(not fine)
 
 

@@ -20,14 +20,16 @@ CHAPTER = [
 from pathlib import Path
 
 from smalltorch import data
-from smalltorch.engine.ledger import Chapter, cited, executed
+from smalltorch.engine import ledger
+from smalltorch.engine.ledger import Chapter, cited
 
 data.BOOK = Path("../book").resolve()
 
 
 def check(name, value):
     assert value == 1, f"{name}: {value} instead of 1"
-    return executed("computed", f"computed, {name}: 1 of 1 facts")""",
+    text = f"computed, {name}: 1 of 1 facts agree to 1e-9"
+    return ledger._left("computed", text, shows=("1 = 1",), scope="n = 1")""",
     'chapter = Chapter("norm", checks=4)',
     "one = 1\none",
     'mean = check("mean of a row", 1)\nvariance = check("variance of a row", 1)\nlength = check("length", 1)',
@@ -57,6 +59,7 @@ def told(tmp_path_factory):
     (root / "book").mkdir()
     rows = "".join(f"C{n},N1,§1,It is said.,norm\n" for n in range(1, 5))
     (root / "book/claims.csv").write_text(f"id,source,place,claim,chapter\n{rows}", encoding="utf-8")
+    (root / "book/references.bib").write_text("@book{key,\n}\n", encoding="utf-8")
     (root / "notebooks").mkdir()
     path = root / "notebooks/as-it-was.ipynb"
     path.write_text(notebooks.text_of(new_notebook(cells=list(map(new_code_cell, CHAPTER)))), encoding="utf-8")
@@ -183,7 +186,7 @@ def test_what_the_library_says_of_a_check_names_it():
     x = Symbol("x", real=True)
     done = {
         computed("a*b: the sum", [("1 + 1", 2, 2)]).evidence,
-        measured("a*b, apart", [1.0, 1.1], above=0, over="seeds").evidence,
+        measured("a*b, apart", [1.0, 1.1, 1.2, 0.9, 1.0], above=0, over="seeds").evidence,
         Derivation("a-b", scope="all x").start((x + 1) ** 2).eq(x**2 + 2 * x + 1, because="").qed().evidence,
     }
     assert {e.kind for e in nbreport.of_failed_check(error, done)} == {"computed"}

@@ -31,6 +31,7 @@ after: [book/ledger]
 moved: {}
 """,
     "book/parts/attention.md": "# Attention\n\n```{part}\n```\n",
+    "book/references.bib": "",
     "book/claims.csv": """\
 id,source,place,claim,chapter
 C1,N4,§1,It is said.,sinusoids
@@ -62,21 +63,22 @@ def run(path):
 
 
 @pytest.mark.parametrize(
-    ("name", "folder", "verdict"),
+    ("name", "folder", "settled"),
     [
-        ("sinusoids", "", "open"),  # planned: its claims are there
-        ("my-chapter", "attention", "true"),  # new: the template's own claim
+        ("sinusoids", "", {"C1": "open", "C2": "open"}),  # planned: its claims are there
+        ("my-chapter", "attention", {}),  # new: it has none
     ],
 )
-def test_it_runs_and_settles_its_claims_as_it_is(root, name, folder, verdict):
+def test_it_runs_and_settles_its_claims_as_it_is(root, name, folder, settled):
     done = new_chapter.create(root, name, folder)
     book = records.read_book(root)
     page = book.chapters[name].page
     closed = run(root / f"{page}.ipynb")
     assert f"{page}.ipynb: written" in done
     assert closed.closing.executed == closed.closing.declared == 3
-    assert {record.verdict for _, record in closed.settled} == {verdict}
-    assert [claim for claim, _ in closed.settled] == book.claims_of(name) != []
+    assert {claim.id: record.verdict for claim, record in closed.settled} == settled
+    assert (root / "book/claims.csv").read_text(encoding="utf-8") == FILES["book/claims.csv"]
+    assert ("What this chapter settles" in (root / f"{page}.ipynb").read_text(encoding="utf-8")) == bool(settled)
     assert not any("parts.yml" in problem or "source" in problem for problem in records.problems(book))
     assert book.chapters[name].result == "What this chapter finds, in a sentence or two."
 

@@ -201,3 +201,29 @@ def test_what_is_killed_while_a_cell_runs_leaves_the_old_notebook(chapter):
         before = path.read_bytes()
         assert killed(lambda: notebooks.execute(path), 1000) == who_waits_dies
         assert path.read_bytes() == before
+
+
+def test_a_record_that_rests_on_something_else_needs_other_words_or_a_word_of_the_author(tmp_path, monkeypatch):
+    monkeypatch.setattr(notebooks, "ROOT", tmp_path)
+    path = tmp_path / "norm.ipynb"
+
+    def run(shows, holds="It holds.", again=()):
+        source = (
+            "from smalltorch.engine.schema import Closing, Evidence, Record, bundle\n"
+            f"evidence = Evidence('derived', 'derived: it', 0, ({shows!r},))\n"
+            f"record = Record('C1', 'norm', 'true', {holds!r}, '', (evidence,))\n"
+            "display(bundle([record], Closing('norm', 1, 1, ('C1',))), raw=True)"
+        )
+        notebook = notebooks.read(path) if path.exists() else new_notebook(cells=[new_code_cell()])
+        notebook.cells[0].source = source
+        path.write_text(notebooks.text_of(notebook), encoding="utf-8")
+        before = path.read_bytes()
+        said = notebooks.execute(path, again)
+        assert (path.read_bytes() == before) == bool(said)
+        return said
+
+    assert run("x = y") == ""
+    refused = run("x = 2*y")
+    assert "norm.ipynb: not stored" in refused and refused.endswith('make execute NB=norm AGAIN="C1"')
+    assert "C1" in run("x = 2*y", again=["C2"])
+    assert run("x = 2*y", again=["C1"]) == "" and run("x = 3*y", holds="It holds thrice.") == ""
