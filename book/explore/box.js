@@ -8,7 +8,8 @@
 //       { name: 'skip', label: 'skip connection', value: true },                                   // a box to tick
 //       { name: 'seed', label: 'Draw again', value: 1, press: seed => seed + 1 },                  // a button
 //     ],
-//     start: () => ({ … }),                  // further state, such as what handles move (optional)
+//     start: stored => ({ … }),              // further state, such as what handles move (optional); `stored` is what the
+//                                            // file of this name with the ending .json has, where there is one
 //     compute: state => ({ … }),             // the numbers, from nothing but the state
 //     numbers: (state, result) => [['‖A‖₂', result.norm], …],        // those shown as text
 //     describe: (state, result) => 'what the drawing shows, in a sentence',
@@ -134,7 +135,8 @@ Object.assign(Explore, (() => {
 
   function show(box, name) {
     const { controls, start = () => ({}), compute, numbers, describe, views } = known[name];
-    const state = start();
+    const begin = () => start(box.dataset.stored && JSON.parse(box.dataset.stored));
+    const state = begin();
     let waiting = false;
     let pause;
     const changed = () => {
@@ -146,7 +148,7 @@ Object.assign(Explore, (() => {
     };
     const made = controls.map(definition => control(definition)(definition, state, changed));
     const again = element('button', { type: 'button' }, 'Reset');
-    again.addEventListener('click', () => { made.forEach(([, reset]) => reset()); Object.assign(state, start()); changed(); });
+    again.addEventListener('click', () => { made.forEach(([, reset]) => reset()); Object.assign(state, begin()); changed(); });
     const isButton = part => part.tagName === 'BUTTON', parts = made.map(([part]) => part);
     const form = element('form', { className: 'controls' }, ...parts.filter(part => !isButton(part)),
       element('div', { className: 'buttons' }, ...parts.filter(isButton), again));

@@ -16,13 +16,17 @@ def vector(values: list) -> torch.Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-def normals(seed: int, *shape: int) -> torch.Tensor:
-    """The numbers that `normals(seed)` of numbers.js gives one after the other (mulberry32, Box and Muller)."""
-    count = 2 * math.prod(shape)
+def uniforms(seed: int, count: int) -> np.ndarray:
+    """The numbers that `uniforms(seed)` of numbers.js gives one after the other (mulberry32)."""
     a = (np.arange(1, count + 1, dtype=np.uint64) * 0x6D2B79F5 + seed).astype(np.uint32)
     t = (a ^ (a >> np.uint32(15))) * (a | np.uint32(1))
     t ^= t + (t ^ (t >> np.uint32(7))) * (t | np.uint32(61))
-    uniform = ((t ^ (t >> np.uint32(14))) / 2**32).reshape(*shape, 2)
+    return (t ^ (t >> np.uint32(14))) / 2**32
+
+
+def normals(seed: int, *shape: int) -> torch.Tensor:
+    """The numbers that `normals(seed)` of numbers.js gives one after the other (Box and Muller)."""
+    uniform = uniforms(seed, 2 * math.prod(shape)).reshape(*shape, 2)
     return torch.from_numpy(np.sqrt(-2 * np.log(1 - uniform[..., 0])) * np.cos(2 * np.pi * uniform[..., 1]))
 
 

@@ -22,15 +22,19 @@ window.Explore = (() => {
   // A largest weight of a softmax, which is never 1 where there is another.
   const weight = p => (p > 0.9999 ? 'above 0.9999' : format(p));
 
-  // A generator of normally distributed numbers that gives the same ones on every machine (mulberry32, Box and Muller).
-  function normals(seed) {
+  // Generators of random numbers that are the same on every machine: uniform in [0, 1) (mulberry32), and from these normally
+  // distributed ones (Box and Muller).
+  function uniforms(seed) {
     let a = seed | 0;
-    const uniform = () => {
+    return () => {
       a = (a + 0x6D2B79F5) | 0;
       let t = Math.imul(a ^ (a >>> 15), 1 | a);
       t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
       return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
     };
+  }
+  function normals(seed) {
+    const uniform = uniforms(seed);
     return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
   }
 
@@ -99,5 +103,5 @@ window.Explore = (() => {
     return S.map(row => [...softmax(row.map(s => s * Delta / span)), ...new Array(K.length - row.length).fill(0)]);
   }
 
-  return { format, power, weight, normals, softmax, dot, length, times, product, spectralNorm, matrixNorm, queriesAndKeys, attention };
+  return { format, power, weight, uniforms, normals, softmax, dot, length, times, product, spectralNorm, matrixNorm, queriesAndKeys, attention };
 })();

@@ -1,5 +1,6 @@
 """The figures that move: the comparison with the library notices what differs, and the list names what exists."""
 
+import json
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +37,14 @@ def test_wrong_numbers_are_named(changes, words):
     assert words in "".join(reference.problems("softmax", [entry(**changes)]))
 
 
+def test_the_tolerance_is_for_rounding_only():
+    right = softmax.numbers(STATE)
+    for size, fine in ((1e-12, True), (1e-8, False)):
+        off = {"norm": right["norm"] * (1 + size), "p": [right["p"][0] * (1 + size), *right["p"][1:]]}
+        assert (reference.problems("softmax", [entry(**off)]) == []) == fine
+    assert reference.distance(1e-9, 0.0) > 1 >= reference.distance(1e-13, 0.0)
+
+
 def test_a_figure_that_was_not_moved_is_a_problem():
     assert reference.problems("softmax", []) == ["softmax: no states"]
 
@@ -49,14 +58,21 @@ def test_every_figure_that_moves_has_a_script_and_a_reference():
 
 
 def test_the_box_stands_below_its_figure_and_on_no_other_page_or_paper():
-    def boxes(page: str, builder: str = "html") -> list[str]:
+    def boxes(page: str, builder: str = "html", stored: str = "") -> list[str]:
         figure = nodes.figure("", nodes.image(uri="x.svg"), ids=["fig-x"])
         document = new_document("page")
         document += [figure, nodes.paragraph("", "after it")]
-        one = extension.Explorable("x", "here", "fig-x", "Move <it>.")
+        one = extension.Explorable("x", "here", "fig-x", "Move <it>.", stored)
         app = SimpleNamespace(builder=SimpleNamespace(name=builder), env=SimpleNamespace(book_explorables=(one,)))
         extension.add_box(app, document, page)
         return [child.astext() for child in document.children[1:-1]]
 
     assert boxes("there") == boxes("here", "singlehtml") == []
     assert len(boxes("here")) == 1 and 'data-explorable="x" data-title="Move &lt;it&gt;."' in boxes("here")[0]
+    assert "data-stored" not in boxes("here")[0]
+    assert 'data-stored="[&quot;a&quot;]"' in boxes("here", stored='["a"]')[0]
+
+
+def test_what_a_figure_has_stored_is_read_with_it():
+    stored = {one.name: one.stored for one in extension.read(ROOT) if one.stored}
+    assert list(stored) == ["sampling"] and len(json.loads(stored["sampling"])["names"]) == 100

@@ -6,7 +6,7 @@
     moved                            old addresses, which lead on
     search                           what is found by name
     library                          the library's page, from its docstrings
-    explore  takeaway                the figures that move; links to the PDF and the archive
+    drawn  explore  takeaway         drawings within the page, figures that move; links to the PDF and the archive
     theme                            what stands around a page: options, formulas, buttons, how to cite
 
 Importing the package imports none of them.
@@ -30,6 +30,7 @@ ROOMS = (
     "library.page",
     "theme.surroundings",
     "theme.buttons",
+    "drawn",
     "explore",
     "takeaway",
 )

@@ -29,22 +29,28 @@ SHARED = ("numbers", "axes", "box")  # scripts, each of which builds on those be
 
 @dataclass(frozen=True)
 class Explorable:
-    """A figure that can be moved: its script's name, its page, the figure's anchor on it, and what to do there."""
+    """A figure that can be moved: its script's name, its page, the figure's anchor on it, what to do there, and JSON of
+    what its script cannot compute, if there is a file of its name with that."""
 
     name: str
     page: str
     figure: str
     title: str
+    stored: str = ""
 
 
 def read(root: Path) -> tuple[Explorable, ...]:
-    entries = yaml.safe_load((root / LIST).read_text(encoding="utf-8"))
-    return tuple(Explorable(**entry) for entry in entries)
+    found = []
+    for entry in yaml.safe_load((root / LIST).read_text(encoding="utf-8")):
+        file = root / FOLDER / f"{entry['name']}.json"
+        found.append(Explorable(**entry, stored=file.read_text(encoding="utf-8").strip() if file.is_file() else ""))
+    return tuple(found)
 
 
 def load(app: Sphinx) -> None:
     app.env.book_explorables = read(Path(app.srcdir))
-    for path in (Path(app.srcdir) / FOLDER).glob("*.[jc]s*"):  # scripts and their style
+    folder = Path(app.srcdir) / FOLDER
+    for path in (*folder.glob("*.js"), *folder.glob("*.css")):
         target = Path(app.outdir) / "_static/explore" / path.name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(path, target)
@@ -67,9 +73,10 @@ def add_box(app: Sphinx, doctree: nodes.document, page: str) -> None:
             if figure is None:
                 logger.warning("%s: %s has no figure %s", LIST, page, one.figure, type="explorables")
                 continue
+            stored = f' data-stored="{escape(one.stored)}"' if one.stored else ""
             box = (
                 f'<div class="explorable" id="move-{one.figure}" data-explorable="{one.name}"'
-                f' data-title="{escape(one.title)}"></div>'
+                f' data-title="{escape(one.title)}"{stored}></div>'
             )
             figure.parent.insert(figure.parent.index(figure) + 1, nodes.raw("", box, format="html"))
 

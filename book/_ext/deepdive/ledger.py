@@ -25,6 +25,40 @@ from smalltorch.engine.schema import VERDICTS, Claim, Evidence, Record
 logger = logging.getLogger(__name__)
 
 
+class folded(nodes.General, nodes.Element):
+    """What is folded away under its first child, a `summary`."""
+
+
+class summary(nodes.General, nodes.TextElement):
+    """The line under which something is folded away."""
+
+
+def visit_folded(self, node: folded) -> None:
+    self.body.append('<details class="evidence">')
+
+
+def depart_folded(self, node: folded) -> None:
+    self.body.append("</details>\n")
+
+
+def visit_summary(self, node: summary) -> None:
+    self.body.append("<summary>")
+
+
+def depart_summary(self, node: summary) -> None:
+    self.body.append("</summary>\n")
+
+
+def label(piece: Evidence, chapter: Chapter) -> str:
+    """What was done, at a glance; of a written proof also how much of it is words."""
+    proof = chapter.proofs.get(" ".join(piece.about)) if piece.kind == "proved in text" else None
+    if proof is None:
+        return piece.label
+    unit = "step" if proof.numbered else "sentence"
+    plural = "" if len(proof.steps) == 1 else "s"
+    return f"{piece.label}: {len(proof.steps)} {unit}{plural}, {proof.resting} by checked identities"
+
+
 class LedgerCounts(BookDirective):
     def run(self) -> list[nodes.Node]:
         book = self.book
@@ -43,7 +77,7 @@ class LedgerCounts(BookDirective):
 class LedgerTable(BookDirective):
     def run(self) -> list[nodes.Node]:
         book = self.book
-        found = [self.settled(book, chapter) for chapter in book.chapters.values()]
+        found = [self.settled(book, chapter) for chapter in book.chapters.values() if book.claims_of(chapter.name)]
         waiting = [claim for claim in book.claims if claim.id not in book.records]
         verdicts = {kind: WORDS.get(kind, kind) for kind in (*VERDICTS, NOT_YET)}
         notes = {name: name for name in SOURCES if any(claim.source == name for claim in book.claims)}
@@ -83,10 +117,15 @@ class LedgerTable(BookDirective):
             holds.append(nodes.paragraph("", "", nodes.emphasis("", "Assuming: "), *self.inline(record.assumptions)))
         evidence = nodes.bullet_list(classes=["evidence"])
         for piece in record.evidence:
-            shown = self.evidence(piece, chapter)
-            evidence += nodes.list_item("", nodes.paragraph("", "", *shown))
+            shown = nodes.paragraph("", "", *self.evidence(piece, chapter))
+            evidence += nodes.list_item("", shown, *self.conclusions(piece))
+        labels = {label(piece, chapter): piece.kind for piece in record.evidence}
+        signs = [
+            nodes.inline("", words, classes=["shown", f"shown-{nodes.make_id(kind)}"]) for words, kind in labels.items()
+        ]
+        holds.append(folded("", summary("", "", *signs), evidence))
         verdict = nodes.paragraph("", "", mark(record.kind, *self.inline(record.verdict)))
-        return self.claim(claim), [verdict], [*holds, evidence]
+        return self.claim(claim), [verdict], holds
 
     def evidence(self, piece: Evidence, chapter: Chapter) -> list[nodes.Node]:
         """The kind of evidence, as a link to the cell that gave it, and what it says."""
@@ -94,6 +133,21 @@ class LedgerTable(BookDirective):
         kind, *said = [node for node in self.inline(f"**{piece.kind}**{rest}") if node.astext()]
         cell = chapter.cell_of(piece)
         return [link([kind], chapter.page, f"#{cell}" if cell else ""), *said]
+
+    def conclusions(self, piece: Evidence) -> list[nodes.Node]:
+        """What the evidence shows, where its text does not say that: under which hypotheses, and how it was closed."""
+        exact = piece.kind in ("derived", "proved in text")
+        lines = [("shown", line) for line in piece.shows if exact or piece.kind in ("computed", "fact")]
+        lines += [("given", line) for line in piece.given]
+        lines += [("which holds at", piece.instance)] if piece.instance else []
+        found = []
+        for what, line in lines:
+            said = nodes.literal("", line) if exact else nodes.Text(line)
+            found.append(nodes.paragraph("", "", nodes.emphasis("", f"{what}: "), said, classes=["conclusion"]))
+        if piece.by:
+            closed = nodes.emphasis("", "closed by: ")
+            found.append(nodes.paragraph("", "", closed, nodes.Text(", ".join(piece.by)), classes=["conclusion"]))
+        return found
 
     def claim(self, claim: Claim) -> list[nodes.Node]:
         origin = nodes.paragraph(
@@ -145,6 +199,8 @@ def anchor_cells(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    app.add_node(folded, html=(visit_folded, depart_folded))
+    app.add_node(summary, html=(visit_summary, depart_summary))
     app.add_directive("ledger-counts", LedgerCounts)
     app.add_directive("ledger-table", LedgerTable)
     app.connect("builder-inited", report_problems)

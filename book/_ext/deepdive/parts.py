@@ -83,12 +83,11 @@ class PartOverview(BookDirective):
         return line
 
     def state_of(self, chapter: Chapter) -> nodes.paragraph:
-        line = sentence(self.book.counts(self.book.claims_of(chapter.name)))
-        line += [
-            nodes.Text(" · "),
-            link([nodes.Text("in the ledger")], "book/ledger", f"#chapter-{chapter.name}"),
-            nodes.Text(f" · runs in {seconds([chapter])}"),
-        ]
+        claims = self.book.claims_of(chapter.name)
+        line = sentence(self.book.counts(claims))
+        if claims:
+            line += [nodes.Text(" · "), link([nodes.Text("in the ledger")], "book/ledger", f"#chapter-{chapter.name}")]
+        line += nodes.Text(f" · runs in {seconds([chapter])}")
         return line
 
     def systems_of(self, chapter: Chapter) -> list[nodes.paragraph]:

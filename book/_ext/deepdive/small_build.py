@@ -30,7 +30,8 @@ def setup(app):
 
 def small_build(folder: Path, files: Mapping[str, str], rooms: Iterable[str] = (), unsaid: Iterable[str] = ()) -> str:
     """Write the files of a book and build it into `html`; what Sphinx warns of, but for the types `unsaid`."""
-    for name, text in (files | {"conf.py": CONF.format(rooms=(*SHARED, *rooms), unsaid=unsaid)}).items():
+    conf = {"conf.py": CONF.format(rooms=(*SHARED, *rooms), unsaid=unsaid)}
+    for name, text in ({"book/references.bib": ""} | files | conf).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     warnings = StringIO()

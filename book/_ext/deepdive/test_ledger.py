@@ -1,6 +1,7 @@
 """The ledger's page of a small book: each piece of evidence leads to the cell that gave it, and to no other."""
 
 import re
+from dataclasses import replace
 
 import nbformat
 import pytest
@@ -9,18 +10,34 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from deepdive.small_build import small_build
 from smalltorch.engine.schema import Closing, Evidence, Record, bundle
 
+PROVED = "proved in text, 1 identity checked and the rest in words: a proof"
+PROOF = """\
+:::{prf:theorem} All
+:label: sinks-all
+It holds.
+:::
+
+:::{prf:proof}
+Suppose not.
+Then by (1) it does.
+:::
+"""
 HEAD = "# Sinks\n\n**In short.** They hold.\n\n- **It runs** in about 5 s on one core."
-EVIDENCE = (Evidence("derived", "derived: all $n$", 1), Evidence("verified", "with 8 inputs", 2))
+EVIDENCE = (
+    Evidence("derived", "derived: all $n$", 1, ("x ≤ y*z, where x real",), (), "all n", ("normal form",)),
+    Evidence("verified", "with 8 inputs", 2, ("x ≤ y",), (), "8 inputs"),
+)
 
 
 def chapter(evidence):
     """Four cells of code, whose ids are not their positions: setup, the opening, a check, the closing."""
-    record = Record("N1-1", "sinks", "true", "It holds.", "", evidence)
-    outputs = [new_output("display_data", bundle([record], Closing("sinks", 2, 2, ("N1-1",), 2)))]
+    record = Record("N1-1", "sinks", "true", "It holds.", "it does", evidence or ())
+    records, claims = ([], ()) if evidence is None else ([record], ("N1-1",))
+    outputs = [new_output("display_data", bundle(records, Closing("sinks", 2, 2, claims, 2)))]
     cells = [
         new_markdown_cell(HEAD, id="cell-0"),
         new_code_cell("import this", id="cell-a1", metadata={"tags": ["setup"]}),
-        new_markdown_cell("## First", id="cell-5"),
+        new_markdown_cell(f"## First\n\n{PROOF}", id="cell-5"),
         new_code_cell("open()", id="cell-b2"),
         new_code_cell("derive()", id="cell-c3"),
         new_code_cell("close()", id="cell-d4", outputs=outputs),
@@ -38,7 +55,10 @@ parts: [{title: One, folder: one, chapters: [sinks]}, {title: Two, was: Second, 
 after: []
 moved: {}
 """,
-        "book/claims.csv": "id,source,place,claim,chapter\nN1-1,N1,§1,It is said.,sinks\nN1-2,N1,§1,And this.,other\n",
+        "book/claims.csv": "id,source,place,claim,chapter\n"
+        + ("" if evidence is None else "N1-1,N1,§1,It is said.,sinks\n")
+        + "N1-2,N1,§1,And this.,other\n",
+        "book/references.bib": "@book{key,\n}\n",
         "book/systems.csv": "number,source,section,name,what,kind,where\n",
         "index.md": "# Book\n```{toctree}\nnotebooks/one/sinks\nbook/ledger\n```\n",
         "book/ledger.md": "# Ledger\n\n```{ledger-table}\n```\n",
@@ -62,6 +82,46 @@ def test_each_piece_of_evidence_leads_to_its_cell(tmp_path):
 
 @pytest.mark.parametrize("cell", [-1, 3])
 def test_evidence_from_no_cell_of_the_chapter_fails_the_build_and_is_no_dead_link(tmp_path, cell):
-    said, html = build(tmp_path, (Evidence("derived", "all", cell),))
+    said, html = build(tmp_path, (Evidence("derived", "all", cell, ("x = y",)),))
     assert f"is from cell {cell}, which is not in the chapter" in said
     assert links(html) == [] and 'href="../notebooks/one/sinks.html"><strong>derived<' in html
+
+
+def rows(html):
+    """The text of the rows' evidence: what is seen, and what is folded under it."""
+    folded = re.findall(r'<details class="evidence"><summary>(.*?)</summary>(.*?)</details>', html, re.DOTALL)
+    return [[" ".join(re.sub(r"<[^>]+>", " ", part).split()) for part in parts] for parts in folded]
+
+
+LABELS = {
+    Evidence("derived", "it", 1, ("x = y",), (), "all n"): "proved for all n",
+    Evidence("derived", "it", 1, ("x = y",), ("y = 1",), "all n"): "proved for all n, with 1 hypothesis",
+    Evidence("derived", "it", 1, ("x = y",), ("y = 1", "z = 1"), "all n"): "proved for all n, with 2 hypotheses",
+    Evidence("proved in text", "it", 1, ("x = y",), about=("sinks-all",)): (
+        "proved in words: 2 sentences, 1 by checked identities"
+    ),
+    Evidence("fact", "it", 1, ("1 = 1",)): "fact",
+    Evidence("computed", "it", 1, ("1 = 1",), (), "n = 6"): "computed at n = 6",
+    Evidence("measured", "it", 1, ("m: above 1",), (), "12 texts of SmolLM2"): "measured on 12 texts of SmolLM2",
+    Evidence("cited", "it (key)", 1, ("it",), about=("key",)): "cited",
+}
+
+
+def test_what_was_shown_is_seen_at_a_glance_and_folded_under_it(tmp_path):
+    said, html = build(tmp_path, tuple(LABELS))
+    assert said == ""
+    ((glance, folded),) = rows(html)
+    assert glance == " ".join(LABELS.values())
+    for kind in ("derived", "proved-in-text", "fact", "computed", "measured", "cited"):
+        assert f'<span class="shown shown-{kind}">' in html
+    said, html = build(tmp_path / "again", (replace(EVIDENCE[0], given=("y ≥ 0 for all i",), instance="n = 2, x = 1"),))
+    ((_, folded),) = rows(html)
+    assert folded == (
+        r"derived : all \(n\) shown: x ≤ y*z, where x real given: y ≥ 0 for all i which holds at: n = 2, x = 1 "
+        "closed by: normal form"
+    )
+
+
+def test_a_chapter_without_claims_has_no_table(tmp_path):
+    said, html = build(tmp_path, None)
+    assert said == "" and "chapter-sinks" not in html

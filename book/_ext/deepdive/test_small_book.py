@@ -1,8 +1,11 @@
 """A book of two chapters, built with and without a public address: its links, its map and the page of its part."""
 
+import csv
+import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ from deepdive.book import contents, records
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTER = "notebooks/spectrum/norm-bounds"
+SYSTEMS = "book/systems.csv"
+CHAPTERS = ("norm-bounds", "causal")
 BUILD = """\
 import sys
 from pathlib import Path
@@ -22,6 +27,7 @@ root = Path(sys.argv[1])
 sys.exit(build_sphinx(root, root / "html", noconfig=True, path_config=root / "_config.yml", quiet=True,
                       confoverrides={"latex_individualpages": False}))
 """
+GENERATED = [f"book/{page}" for page in ("ledger", "systems", "theorems", "exercises")]
 ADDRESSES = {
     "none": "",
     "github": "https://github.com/an-org/a-repo",
@@ -43,7 +49,9 @@ def build(tmp_path_factory):
                 (root / entry).symlink_to(ROOT / entry)
             order = yaml.safe_load((ROOT / contents.FILE).read_text(encoding="utf-8"))
             (root / contents.FILE).unlink()
-            (root / contents.FILE).write_text(yaml.safe_dump(order | {"before": [], "after": [], "moved": {}}))
+            (root / contents.FILE).write_text(yaml.safe_dump(order | {"before": [], "after": GENERATED, "moved": {}}))
+            (root / SYSTEMS).unlink()
+            (root / SYSTEMS).write_text(here((ROOT / SYSTEMS).read_text(encoding="utf-8")), encoding="utf-8")
             toc.write(root)
             config = (ROOT / "_config.yml").read_text(encoding="utf-8")
             address = re.sub(r'(?m)^  url: ".*"$', f'  url: "{ADDRESSES[name]}"', config)
@@ -53,6 +61,12 @@ def build(tmp_path_factory):
         return built[name]
 
     return build
+
+
+def here(systems):
+    """The index of systems in a book of two chapters: all others are planned, and the first system works here."""
+    planned = re.sub(r"(?<=[ ,])(?!norm-bounds|causal)([\w-]+)#[\w-]+", r"\1", systems)
+    return planned.replace("I D,attention attention\n", "I D,norm-bounds#statement\n", 1)
 
 
 def page(root, name):
@@ -150,3 +164,73 @@ def test_the_page_of_a_part_counts_its_claims_and_has_the_chapters_results(build
 def test_the_page_of_a_part_has_the_parts_title_in_the_contents(build):
     root = build("none")
     assert re.search(r'href="../../book/parts/spectrum.html">\s*The spectrum of attention', page(root, CHAPTER))
+
+
+# --- the generated pages say what the records and the notebooks say, which are read here without the book's rooms -----
+
+
+def notebook(name):
+    return json.loads((ROOT / f"notebooks/spectrum/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+
+
+def recorded():
+    """The records of both chapters, from the outputs of their notebooks, and all claims, from their table."""
+    outputs = [output for name in CHAPTERS for cell in notebook(name) for output in cell.get("outputs", ())]
+    bundles = [output.get("data", {}).get("application/vnd.smalltorch.record+json", {}) for output in outputs]
+    with (ROOT / "book/claims.csv").open(encoding="utf-8", newline="") as file:
+        return [record for found in bundles for record in found.get("records", ())], list(csv.DictReader(file))
+
+
+def rows(html):
+    """The rows of a page's tables by their ids."""
+    return dict(re.findall(r'<tr [^>]*id="([^"]+)">(.*?)</tr>', html, re.S))
+
+
+def test_the_ledger_has_each_record_with_its_verdict_mark_and_evidence(build):
+    found = rows(page(build("none"), "book/ledger"))
+    records, claims = recorded()
+    assert len(records) == 16 and sorted(found) == sorted(f"claim-{claim['id']}" for claim in claims)
+    for record in records:
+        row = found[f"claim-{record['claim']}"]
+        kind = re.match(r"true if|\w+", record["verdict"])[0]
+        assert f'<span class="verdict verdict-{kind.replace(" ", "-")}">' in row, record["claim"]
+        assert record["verdict"].partition("$")[0].strip() in words(row)
+        assert re.findall(r"<strong>([\w ]+)</strong></a>", row) == [piece["kind"] for piece in record["evidence"]]
+        assert ("Assuming:" in words(row)) == bool(record["assumptions"])
+
+
+def test_the_ledger_counts_the_records(build):
+    html = words(page(build("none"), "book/ledger"))
+    records, claims = recorded()
+    assert f"Of {len(claims)} claims, {len(records)} are examined." in html
+    kinds = Counter(re.match(r"true if|\w+", record["verdict"])[0] for record in records)
+    kinds["not yet examined"] = len(claims) - len(records)
+    for kind, count in kinds.items():
+        assert f"{'true if …' if kind == 'true if' else kind} {count}" in html, kind
+    assert f"{len(claims) - len(records)} claims wait" in html
+
+
+def test_the_index_of_systems_counts_its_rows(build):
+    html = page(build("none"), "book/systems")
+    with (build("none") / "book/systems.csv").open(encoding="utf-8", newline="") as file:
+        systems = list(csv.DictReader(file))
+    told = sum(row["kind"] == "N" for row in systems)
+    works = sum(row["kind"] != "N" and "#" in row["where"] for row in systems)
+    said = f"Of {len(systems)} systems, {works} work in this book, {len(systems) - works - told} are planned"
+    assert f"{said} and {told} are named only." in words(html) and works > 0
+    found = rows(html)
+    assert sorted(found) == sorted(f"system-{row['number']}" for row in systems)
+    for row in systems:
+        number = row["number"]
+        assert words(found[f"system-{number}"]).startswith(f"{number} · {row['source']}, {row['section']}")
+
+
+@pytest.mark.parametrize(("page_of", "fence"), [("theorems", "prf:theorem"), ("exercises", "exercise")])
+def test_theorems_and_exercises_are_all_listed_in_their_order(build, page_of, fence):
+    html = page(build("none"), f"book/{page_of}")
+    written = []
+    for name in CHAPTERS:
+        text = "\n".join("".join(cell["source"]) for cell in notebook(name) if cell["cell_type"] == "markdown")
+        written += re.findall(rf":::\{{{fence}\}} [^\n]+\n:label: (\S+)", text)
+    listed = re.findall(r'admonition-title"><a class="reference internal" href="[^"]*#([^"]+)">', html)
+    assert listed == written and len(written) > 3

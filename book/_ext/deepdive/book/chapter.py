@@ -15,6 +15,10 @@ from smalltorch.engine.schema import Closing, Evidence, Record, read_closing, re
 TITLE = re.compile(r"\A# +(.+?) *$", re.MULTILINE)
 RESULT = re.compile(r"\A# .+\n\n\*\*In short\.\*\* (.+(?:\n.+)*)")  # the paragraph after the title
 HEADING = re.compile(r"^#{2,4} +(.+?) *$", re.MULTILINE)
+BLOCK = re.compile(r"^(:{3,})\{prf:(\w+)\}[^\n]*\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL)
+LABEL = re.compile(r"^:label: (\S+)$", re.MULTILINE)
+STEP = re.compile(r"^\d+\. ", re.MULTILINE)
+NAMED = re.compile(r"(?<!\w)\((\d+)\)(?:(?:–| to )\((\d+)\))?")  # (2), (1)–(3)
 RUNTIME = re.compile(r"^- \*\*It runs\*\* in about (\d+) s on one core\.", re.MULTILINE)
 
 
@@ -26,12 +30,54 @@ class Located(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Proof:
+    """A proof on the page, in its steps: the items of its numbered list or, where it has none, its sentences.
+
+    A sentence stands on a line of its own (`make lint`).
+    """
+
+    steps: tuple[str, ...]
+    numbered: bool
+
+    def named(self, step: str) -> set[int]:
+        """The identities that a step names: 2 for “by (2)”, 1 to 3 for “(1)–(3)”."""
+        found = NAMED.findall(re.sub(r"\$[^$]*\$", "", step))
+        return {k for first, last in found for k in range(int(first), int(last or first) + 1)}
+
+    @property
+    def resting(self) -> int:
+        """How many of the steps name an identity."""
+        return sum(bool(self.named(step)) for step in self.steps)
+
+    def unnamed(self, count: int) -> list[int]:
+        """Those of the identities 1 to `count` that no step names."""
+        named = set().union(*map(self.named, self.steps))
+        return [k for k in range(1, count + 1) if k not in named]
+
+
+def read_proofs(prose: str) -> dict[str, Proof]:
+    """The proofs in a chapter's Markdown, by the label of the theorem that each follows."""
+    found: dict[str, Proof] = {}
+    label = None
+    for _, kind, body in BLOCK.findall(prose):
+        if kind != "proof":
+            label = LABEL.search(body)
+        elif label:
+            sentences = re.sub(r"^\$\$.*?\$\$", "", body, flags=re.MULTILINE | re.DOTALL).splitlines()
+            _, *items = STEP.split(body)
+            steps = items or [line for line in sentences if line.strip() and not line.startswith(":")]
+            found[label[1]] = Proof(tuple(steps), bool(items))
+    return found
+
+
+@dataclass(frozen=True)
 class Chapter:
     """A notebook as the pages see it.
 
     `page` is its path from the root of the book, without the suffix; `result` what it says in short that it found;
     `headings` are those of its sections, by anchor; `seconds` is what its box says it runs on one core. `cells` are the
-    ids of its cells, which are anchors on the built page, and `code` the positions of those that hold code.
+    ids of its cells, which are anchors on the built page, and `code` the positions of those that hold code; `proofs`
+    are those on the page, by the labels of their theorems.
     """
 
     name: str
@@ -44,6 +90,7 @@ class Chapter:
     result: str = ""
     headings: dict[str, str] = field(default_factory=dict)
     seconds: int | None = None
+    proofs: dict[str, Proof] = field(default_factory=dict)
 
     def cell_of(self, evidence: Evidence) -> str | None:
         """The id of the cell that made a piece of evidence; None where its number points outside the chapter.
@@ -79,4 +126,5 @@ def read_chapter(path: Path, page: str) -> Chapter:
         result=" ".join(result[1].splitlines()) if result else "",
         headings={make_id(heading): heading for heading in HEADING.findall(prose)},
         seconds=int(runtime[1]) if runtime else None,
+        proofs=read_proofs(prose),
     )

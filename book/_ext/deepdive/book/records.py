@@ -14,7 +14,7 @@ from pathlib import Path
 from deepdive.book import contents
 from deepdive.book.chapter import Chapter, read_chapter
 from deepdive.book.contents import Part
-from smalltorch.engine.schema import EVIDENCE, VERDICTS, Claim, Record, read_claims
+from smalltorch.engine.schema import EVIDENCE, VERDICTS, Claim, Evidence, Record, read_claims, read_keys, shortcomings
 
 NOT_YET = "not yet examined"
 NOTES = ("N1", "N2", "N3", "N4", "N5")
@@ -23,11 +23,12 @@ SOURCES = (*NOTES, "R")  # R: what a reader brings
 
 @dataclass(frozen=True)
 class Book:
-    """All claims, all chapters that exist (by name, in reading order) and the map of the parts."""
+    """All claims, all chapters that exist (by name, in reading order), the map of the parts and the cited works."""
 
     claims: tuple[Claim, ...]
     chapters: dict[str, Chapter]
     parts: tuple[Part, ...]
+    keys: frozenset[str] = frozenset()
 
     @cached_property
     def records(self) -> dict[str, Record]:
@@ -61,7 +62,8 @@ def read_book(root: Path) -> Book:
     parts = contents.read(root).parts
     pages = [page for part in parts if part.folder for page in contents.written(root, part)]
     chapters = [read_chapter(root / f"{page}.ipynb", page) for page in pages]
-    return Book(read_claims(root / "book/claims.csv"), {chapter.name: chapter for chapter in chapters}, parts)
+    claims, keys = read_claims(root / "book/claims.csv"), read_keys(root / "book/references.bib")
+    return Book(claims, {chapter.name: chapter for chapter in chapters}, parts, keys)
 
 
 def problems(book: Book) -> list[str]:
@@ -94,7 +96,7 @@ def _chapter_problems(book: Book, chapter: Chapter) -> list[str]:
         found.append("its box does not say how long it runs: “- **It runs** in about 10 s on one core.”")
 
     for record, _ in chapter.records:
-        found += [f"record of {record.claim}: {problem}" for problem in _record_problems(record, chapter)]
+        found += [f"record of {record.claim}: {problem}" for problem in _record_problems(record, chapter, book)]
     settled = sorted(record.claim for record, _ in chapter.records)
     assigned = sorted(claim.id for claim in book.claims_of(chapter.name))
     if settled != assigned:
@@ -120,8 +122,8 @@ def _differing(one: Iterable[str], other: Iterable[str]) -> str:
     return ", ".join(sorted(set(one) ^ set(other))) or "some stand twice"
 
 
-def _record_problems(record: Record, chapter: Chapter) -> list[str]:
-    found = []
+def _record_problems(record: Record, chapter: Chapter, book: Book) -> list[str]:
+    found = shortcomings(record)
     if record.chapter != chapter.name:
         found.append(f"it names the chapter {record.chapter!r}")
     if record.kind is None:
@@ -137,4 +139,18 @@ def _record_problems(record: Record, chapter: Chapter) -> list[str]:
             found.append(f"the evidence {evidence.kind!r} says nothing")
         if len(chapter.closings) == 1 and chapter.cell_of(evidence) is None:
             found.append(f"the evidence {evidence.text!r} is from cell {evidence.cell}, which is not in the chapter")
+        if evidence.kind == "cited":
+            unknown = [key for key in evidence.about if key not in book.keys]
+            found += [f"the evidence {evidence.text!r} cites {key}, which is not in references.bib" for key in unknown]
+        if evidence.kind == "proved in text":
+            found += _proof_problems(evidence, chapter)
     return found
+
+
+def _proof_problems(evidence: Evidence, chapter: Chapter) -> list[str]:
+    """A written proof is on the page, and it names each identity that was checked for it."""
+    label = " ".join(evidence.about)
+    if label not in chapter.proofs:
+        return [f"the evidence {evidence.text!r}: no proof follows a theorem with the label {label!r} on the page"]
+    unnamed = chapter.proofs[label].unnamed(len(evidence.shows))
+    return [f"the evidence {evidence.text!r}: the proof of {label} names no identity ({k})" for k in unnamed]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from deepdive.book.chapter import RUNTIME, Located, read_chapter
+from deepdive.book.chapter import RUNTIME, Located, read_chapter, read_proofs
 from smalltorch.engine.schema import CHAPTER_MIME, RECORD_MIME, Closing, Evidence, Record
 
 EVIDENCE = (Evidence("derived", "all n", 1), Evidence("none", "nobody knows", 2))
@@ -111,3 +111,31 @@ def test_a_result_stands_right_after_the_title(tmp_path, text):
 def test_a_chapter_says_in_one_form_how_long_it_runs(line, seconds):
     found = RUNTIME.search(f"- **You need** nothing.\n{line}\n:::")
     assert (found and int(found[1])) == seconds
+
+
+THEOREM = ":::{prf:theorem} A title\n:label: norm-all\n\nIt holds.\n:::\n"
+
+
+@pytest.mark.parametrize(
+    ("proof", "steps", "numbered", "resting", "unnamed"),
+    [
+        ("Suppose not.\nBy (1) and (2) it does.\nThat is a contradiction.", 3, False, 1, []),
+        ("By (1)–(2) it does, by (2).", 1, False, 1, []),
+        ("By (1) to (2) it does.", 1, False, 1, []),
+        ("By (1), it does.\n\n$$\nx\n= (2)\n$$\n\nSo $f(2)=x$ and $(2)$.", 2, False, 1, [2]),
+        ("1. Suppose not.\n   Say, so.\n2. By (2), it does.\n\n   It does.\n3. End.", 3, True, 1, [1]),
+        ("Read this first.\n\n1. By (1), (2).\n2. End.", 2, True, 1, []),
+        ("By f(1) and $x^{(2)}$.", 1, False, 0, [1, 2]),
+        (":class: dropdown\nBy (1) and (2).", 1, False, 1, []),
+    ],
+)
+def test_a_proof_is_counted_in_its_steps(proof, steps, numbered, resting, unnamed):
+    read = read_proofs(f"{THEOREM}\nIn words: it holds.\n\n::::{{prf:proof}}\n{proof}\n::::\n")["norm-all"]
+    assert (len(read.steps), read.numbered, read.resting, read.unnamed(2)) == (steps, numbered, resting, unnamed)
+
+
+def test_a_proof_belongs_to_the_theorem_before_it():
+    proof = ":::{prf:proof}\nIt does.\n:::\n"
+    assert read_proofs(proof) == {}
+    assert list(read_proofs(THEOREM + proof + THEOREM.replace("norm-all", "norm-none"))) == ["norm-all"]
+    assert read_proofs(THEOREM + THEOREM.replace(":label: norm-all\n", "") + proof) == {}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deepdive.book import records
-from deepdive.book.chapter import Chapter, Located
+from deepdive.book.chapter import Chapter, Located, Proof
 from deepdive.book.contents import Part
 from deepdive.book.records import Book
 from smalltorch.engine.schema import Claim, Closing, Evidence, Record
@@ -15,7 +15,9 @@ ROOT = Path(__file__).resolve().parents[4]
 
 
 def record(claim="a", chapter="norm", **changes):
-    return replace(Record(claim, chapter, "true", "It holds.", "", (Evidence("derived", "all n", cell=1),)), **changes)
+    return replace(
+        Record(claim, chapter, "true", "It holds.", "", (Evidence("derived", "all n", 1, ("x = y",)),)), **changes
+    )
 
 
 def chapter(*settled, name="norm", **changes):
@@ -31,6 +33,7 @@ def chapter(*settled, name="norm", **changes):
         closings=(Located(closing, 5),),
         result="It holds.",
         seconds=9,
+        proofs={"norm-all": Proof(("Suppose not.", "By (1) it holds.", "By (3), too."), numbered=False)},
     )
     return replace(whole, **changes)
 
@@ -38,7 +41,13 @@ def chapter(*settled, name="norm", **changes):
 def book(*chapters, claims=None):
     claims = claims or (Claim("a", "N1", "§1", "It is said.", "norm"), Claim("b", "N2", "§2", "It is said.", "later"))
     part = Part("One", "1-part", ("norm", "other", "later"))
-    return Book(tuple(claims), {entry.name: entry for entry in chapters}, (part,))
+    return Book(tuple(claims), {entry.name: entry for entry in chapters}, (part,), frozenset({"hardy1920"}))
+
+
+def resting(kind, shows=("x = y",), verdict="true", assumptions="", **more):
+    """A book with a record that rests on one piece of evidence."""
+    evidence = Evidence(kind, "it", 1, shows, **more)
+    return book(chapter(record(verdict=verdict, assumptions=assumptions, evidence=(evidence,))))
 
 
 def closed(**changes):
@@ -61,6 +70,50 @@ def test_a_whole_ledger_passes_and_is_counted():
 
 
 @pytest.mark.parametrize(
+    "whole",
+    [
+        resting("derived", given=("y = 1",), assumptions="y is 1"),
+        resting("fact"),
+        resting("computed", scope="n = 6"),
+        resting("computed", verdict="imprecise"),
+        resting("counterexample", verdict="false", about=("a",)),
+        resting("cited", about=("hardy1920",)),
+        resting("proved in text", about=("norm-all",)),
+        resting("none", (), verdict="open"),
+        book(chapter(), claims=[Claim("b", "N2", "§2", "It is said.", "later")]),  # none is assigned to it
+    ],
+)
+def test_evidence_that_carries_its_verdict_passes(whole):
+    assert records.problems(whole) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "complaint"),
+    [
+        (resting("verified"), "a verdict of 'true' needs evidence of kind cited, computed"),
+        (resting("counterexample", about=("a",)), "a verdict of 'true' needs evidence of kind"),
+        (resting("derived", ()), "'it' does not say what it shows"),
+        (resting("derived", given=("y = 1",)), "it has no assuming=…, and 'it' is shown under a hypothesis: y = 1"),
+        (resting("proved in text", given=("y = 1",), about=("norm-all",)), "it has no assuming=…"),
+        (resting("computed"), "does not say for which sizes, inputs or models"),
+        (resting("computed", verdict="true if small"), "does not say for which sizes"),
+        (resting("counterexample", verdict="false"), "must name the claim a, got none"),
+        (resting("counterexample", verdict="false", about=("b", "c")), "must name the claim a, got b c"),
+        (resting("cited", about=("hardy1920", "hardy1921")), "cites hardy1921, which is not in references.bib"),
+        (resting("proved in text"), "no proof follows a theorem with the label ''"),
+        (resting("proved in text", about=("norm-none",)), "no proof follows a theorem with the label 'norm-none'"),
+        (
+            resting("proved in text", ("x", "y", "z"), about=("norm-all",)),
+            "the proof of norm-all names no identity (2)",
+        ),
+    ],
+)
+def test_evidence_that_does_not_carry_its_verdict_is_found(wrong, complaint):
+    found = [problem for problem in records.problems(wrong) if complaint in problem]
+    assert found and found[0].startswith("notebooks/1-part/norm: record of a: "), records.problems(wrong)
+
+
+@pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
         (book(chapter()), "not the same: a"),
@@ -74,8 +127,14 @@ def test_a_whole_ledger_passes_and_is_counted():
         (book(closed(declared=0, executed=0)), "no check was executed"),
         (book(closed(claims=("a", "b"))), "not of the same claims: b"),
         (book(replace(chapter(record()), code=(0, 5, 6))), "cell 6 still has code"),
-        (book(chapter(record(evidence=(Evidence("derived", "all n", 3),)))), "is from cell 3, which is not in"),
-        (book(chapter(record(evidence=(Evidence("derived", "all n", -1),)))), "is from cell -1, which is not in"),
+        (
+            book(chapter(record(evidence=(Evidence("derived", "all n", 3, ("x = y",)),)))),
+            "is from cell 3, which is not in",
+        ),
+        (
+            book(chapter(record(evidence=(Evidence("derived", "all n", -1, ("x = y",)),)))),
+            "is from cell -1, which is not in",
+        ),
         (book(closed(cell=6)), "is from cell 1, which is not in"),
         (book(closed(chapter="other")), "calls itself 'other'"),
         (book(replace(chapter(record()), closings=())), "closed 0 times"),
