@@ -1,6 +1,7 @@
 """The words of the chapters that are held: each number, inequality and citation of their text is quoted in a list.
 
-words.py     complain about texts that say what their list does not, and about lists that quote what the text lacks
+words.py           complain about texts that say what their list does not, and lists that quote what the text lacks
+words.py NAME…     the same of these chapters, also where nothing holds their words yet
 
 What a quotation is, and which numbers are trivial: `smalltorch.engine.words`, which holds the quotations of a chapter
 against what it computed. Headings, captions, alternative texts, exercises and solutions are text too.
@@ -22,10 +23,26 @@ from smalltorch.files import in_one_line
 
 # Chapters whose words nothing holds yet. The list only shrinks.
 NOT_YET = (
-    "add-and-norm", "attention", "batch-norm", "cubic-law", "four-variants", "generation", "heads", "layer-norm",
-    "logit-span", "machine", "measuring", "overview", "paths", "placement", "products", "reach", "scaling",
-    "skips-and-mlps", "softmax",
-)  # fmt: skip
+    "add-and-norm",
+    "attention",
+    "batch-norm",
+    "cubic-law",
+    "four-variants",
+    "generation",
+    "heads",
+    "layer-norm",
+    "logit-span",
+    "machine",
+    "measuring",
+    "overview",
+    "paths",
+    "placement",
+    "products",
+    "reach",
+    "scaling",
+    "skips-and-mlps",
+    "softmax",
+)
 
 CITATION = re.compile(r"\{cite(?::\w+)?\}`[^`]*`")
 NO_TEXT = re.compile(r"(?m)^(:[\w-]+:.*|- \*\*It runs\*\*.*|:::+.*?\}|:::+\s*|\d+\.(?= ))")  # options, fences, items
@@ -110,6 +127,22 @@ def _around(page: str, start: int, end: int) -> str:
     return page[max(0, start - 40) : end + 30]
 
 
+def of_chapters(names: list[str], root: Path = notebooks.ROOT) -> list[str]:
+    """What is wrong in these chapters, one line each.
+
+    Raises:
+        ValueError: if there is no such chapter.
+    """
+    paths = {path.stem: path for path in notebooks.all_notebooks(root)}
+    if unknown := [name for name in names if name not in paths]:
+        raise ValueError(f"names: expected names of chapters, got {', '.join(unknown)}")
+    return [
+        f"{paths[name].relative_to(root)}: {problem}"
+        for name in names
+        for problem in problems(notebooks.read(paths[name]))
+    ]
+
+
 def of_the_book(root: Path = notebooks.ROOT) -> list[str]:
     """What is wrong in all chapters that are held, one line each; and in the list of those that are not yet."""
     paths, found = {path.stem: path for path in notebooks.all_notebooks(root)}, []
@@ -126,6 +159,8 @@ def of_the_book(root: Path = notebooks.ROOT) -> list[str]:
 
 if __name__ == "__main__":
     with in_one_line():
-        lines = of_the_book()
-    print("\n".join(lines) or f"words: held in all chapters but {len(NOT_YET)}")
+        lines = of_chapters(sys.argv[1:]) if sys.argv[1:] else of_the_book()
+    print(
+        "\n".join(lines) or (f"words: held in all chapters but {len(NOT_YET)}" if not sys.argv[1:] else "words: held")
+    )
     sys.exit(bool(lines))

@@ -4,8 +4,7 @@ Chapter `overview` shows it; a later chapter shows it in small, with its own par
 takes on the page's colours; elsewhere it is dark on nothing.
 """
 
-from typing import NamedTuple
-
+from smalltorch.draw import Drawing, arrow, box, drawing, line, note, plus
 from smalltorch.shapes import check_choice
 
 # What can be marked, and what is said of it.
@@ -30,28 +29,6 @@ DESCRIPTION = (
 )
 WIDTH, HEIGHT = 440, 574
 LARGE, SMALL = 1.35, 0.75  # times this size, without a mark and with one
-STYLE = """\
-.drawn{max-width:100%;height:auto}
-.drawn text{font:13px system-ui,sans-serif;text-anchor:middle;fill:var(--pst-color-text-base,#222832)}
-.drawn .note{font-size:11px;fill:var(--pst-color-text-muted,#48566b)}
-.drawn :is(path,rect,circle){fill:none;stroke:var(--pst-color-text-muted,#48566b);stroke-width:1.2}
-.drawn .box{fill:var(--pst-color-surface,#f3f4f5)}
-.drawn .solid{fill:var(--pst-color-text-muted,#48566b);stroke:none}
-.drawn .zoom{stroke-dasharray:2 4}
-.drawn .here .box{fill:var(--drawn-here,#ffe2b8);stroke:var(--drawn-edge,#b45309);stroke-width:2.5}"""
-
-
-class Drawing(NamedTuple):
-    """An SVG and its title."""
-
-    svg: str
-    title: str
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def __repr__(self) -> str:
-        return f"a drawing: {self.title}"
 
 
 def machine(mark: str | None = None) -> Drawing:
@@ -67,76 +44,43 @@ def machine(mark: str | None = None) -> Drawing:
     title = "The whole machine" + (f"; marked: {PARTS[mark]}" if mark else "")
     size = SMALL if mark else LARGE
     shapes = [f'<g class="{"here" if part == mark else part}">{drawn}</g>' for part, drawn in _parts()]
-    return Drawing(
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="drawn" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'width="{size * WIDTH:.0f}" height="{size * HEIGHT:.0f}"><title>{title}</title><desc>{DESCRIPTION}</desc>'
-        f"<style>{STYLE}</style>{''.join(shapes)}</svg>",
-        title,
-    )
+    return drawing(title, DESCRIPTION, WIDTH, HEIGHT, *shapes, scale=size)
 
 
 def _parts() -> list[tuple[str, str]]:
     """What belongs to which part; "" is what cannot be marked. Lengths are in units of the drawing."""
-    left, path, beside = (
-        100,
-        252,
-        346,
-    )  # the middles of the column on the left, of the path and of what stands beside it
-    flow = [_arrow(left, *ends) for ends in ((34, 50), (84, 104), (138, 166), (308, 330), (364, 384), (418, 438))]
-    blocks = [_box(left, y, name) for y, name in ((168, "block 1"), (208, "block 2"), (274, "block L"))]
+    left, path, beside = 100, 252, 346  # the middles of the column, of the path and of what stands beside it
+    steps = (34, 50), (84, 104), (138, 166), (308, 330), (364, 384), (418, 438), (496, 516)
+    flow = [arrow((left, start), (left, end)) for start, end in steps]
+    blocks = [box(left, y, name) for y, name in ((168, "block 1"), (208, "block 2"), (274, "block L"))]
     dots = [f'<circle class="solid" cx="{left}" cy="{y}" r="1.6"/>' for y in (253, 259, 265)]
     opened = '<rect x="216" y="112" width="218" height="352" rx="8"/>'
-    zoom = '<path class="zoom" d="M175 208L216 112M175 242L216 464"/>'
-    straight = f'<path d="M{path} 130V460"/>{_head(path, 460)}'
+    zoom = line((175, 208), (216, 112), dashed=True) + line((175, 242), (216, 464), dashed=True)
+    straight = arrow((path, 130), (path, 460))
     ways = [_way(path, beside, start, end) for start, end in ((142, 276), (300, 434))]
-    again = f'<path d="M25 533H10V20H34"/>{_head(34, 20, "right")}'
+    again = arrow((25, 533), (10, 533), (10, 20), (34, 20))
     return [
-        ("", "".join([*flow, _arrow(left, 496, 516), *blocks, *dots, opened, zoom, straight, *ways, again])),
-        ("", _note(left + 6, 24, "“… keeper lights the”") + _note(path + 74, 480, "n × d in, n × d out")),
-        ("", _note(path + 74, 102, "one block, opened") + _note(left, 564, "append it, and begin anew")),
-        ("tokens", _box(left, 50, "tokens", "n numbers")),
-        ("embedding", _box(left, 104, "embedding", "n × d")),
-        ("norm", _box(left, 330, "norm") + "".join(_box(beside, y, "norm", width=140) for y in (162, 320))),
-        ("attention", _box(beside, 208, "attention", "tokens read each other", 140, 44)),
-        ("ffn", _box(beside, 366, "feed-forward", "each token by itself", 140, 44)),
-        ("residual", "".join(_plus(path, y) for y in (276, 434))),
-        ("logits", _box(left, 384, "logits", "n × V")),
-        ("probabilities", _box(left, 438, "", height=58) + _bars(left, 474) + _note(left, 490, "probabilities")),
-        ("choice", _box(left, 516, "next token", "“way”")),
+        ("", "".join([*flow, *blocks, *dots, opened, zoom, straight, *ways, again])),
+        ("", note(left + 6, 24, "“… keeper lights the”") + note(path + 74, 480, "n × d in, n × d out")),
+        ("", note(path + 74, 102, "one block, opened") + note(left, 564, "append it, and begin anew")),
+        ("tokens", box(left, 50, "tokens", "n numbers")),
+        ("embedding", box(left, 104, "embedding", "n × d")),
+        ("norm", box(left, 330, "norm") + "".join(box(beside, y, "norm", width=140) for y in (162, 320))),
+        ("attention", box(beside, 208, "attention", "tokens read each other", 140, 44)),
+        ("ffn", box(beside, 366, "feed-forward", "each token by itself", 140, 44)),
+        ("residual", "".join(plus(path, y) for y in (276, 434))),
+        ("logits", box(left, 384, "logits", "n × V")),
+        ("probabilities", box(left, 438, "", height=58) + _bars(left, 474) + note(left, 490, "probabilities")),
+        ("choice", box(left, 516, "next token", "“way”")),
     ]
-
-
-def _box(x: int, y: int, name: str, note: str = "", width: int = 150, height: int = 34) -> str:
-    """A box with its name, from y down, with x in its middle."""
-    rect = f'<rect class="box" x="{x - width // 2}" y="{y}" width="{width}" height="{height}" rx="5"/>'
-    middle = y + height // 2 + (-2 if note else 5)
-    return rect + f'<text x="{x}" y="{middle}">{name}</text>' + (_note(x, middle + 14, note) if note else "")
-
-
-def _note(x: int, y: int, words: str) -> str:
-    return f'<text class="note" x="{x}" y="{y}">{words}</text>'
-
-
-def _arrow(x: int, start: int, end: int) -> str:
-    return f'<path d="M{x} {start}V{end}"/>{_head(x, end)}'
-
-
-def _head(x: int, y: int, to: str = "down") -> str:
-    """The head of an arrow, its point at (x, y)."""
-    back = {"down": "l-4 -7h8", "right": "l-7 -4v8", "left": "l7 -4v8"}[to]
-    return f'<path class="solid" d="M{x} {y}{back}z"/>'
 
 
 def _way(path: int, beside: int, start: int, end: int) -> str:
     """From the path at `start` through two boxes beside it, and back to its sum at `end`."""
     first, second = start + 20, start + 66  # the boxes' upper edges; they are 34 and 44 high
-    lines = f"M{path} {start}H{beside}V{first}M{beside} {first + 34}V{second}M{beside} {second + 44}V{end}H{path + 9}"
-    heads = _head(beside, first) + _head(beside, second) + _head(path + 9, end, "left")
-    return f'<path d="{lines}"/>{heads}'
-
-
-def _plus(x: int, y: int) -> str:
-    return f'<circle class="box" cx="{x}" cy="{y}" r="9"/><path d="M{x - 5} {y}h10m-5 -5v10"/>'
+    in_ = arrow((path, start), (beside, start), (beside, first))
+    out = arrow((beside, second + 44), (beside, end), (path + 9, end))
+    return in_ + arrow((beside, first + 34), (beside, second)) + out
 
 
 def _bars(x: int, foot: int) -> str:

@@ -8,7 +8,17 @@ import torch
 
 from smalltorch.engine import ledger, search
 from smalltorch.engine.sample import normal
-from smalltorch.engine.verify import Extremes, VerificationError, at_most, computed, equal, fact, fails, measured
+from smalltorch.engine.verify import (
+    Checks,
+    Extremes,
+    VerificationError,
+    at_most,
+    computed,
+    equal,
+    fact,
+    fails,
+    measured,
+)
 
 
 def free(z):
@@ -43,12 +53,16 @@ SIGNS = Extremes(lambda codes: 2.0 * codes.double() - 1, length=8, choices=2)
 
 def test_a_true_statement():
     check = vectors("‖x‖₂ ≤ ‖x‖₁", l2, l1)
-    assert "holds on" in check.text and "attacks included" in check.text and check.evidence.kind == "verified"
+    assert (
+        check.text.startswith("holds, tightness")
+        and "attacks included" in check.text
+        and check.evidence.kind == "verified"
+    )
     assert 0.99 < check.value <= 1 + 1e-12 and check.at.ndim == 1
 
 
 def test_the_number_of_inputs_is_counted():
-    assert "holds on 464 inputs" in vectors("‖x‖₂ ≤ ‖x‖₁", l2, l1).text  # 2 · (7 · 32 + 8)
+    assert "; 464 inputs" in vectors("‖x‖₂ ≤ ‖x‖₁", l2, l1).text  # 2 · (7 · 32 + 8)
 
 
 @pytest.mark.parametrize("factor", [2.0, 1 + 1e-9])
@@ -268,7 +282,7 @@ def test_a_violation_must_be_large_enough():
 
 def test_equal():
     check = equal("‖x‖² = x·x", lambda x: l2(x) ** 2, lambda x: (x * x).sum(-1), domain=free, shapes=[(3,)])
-    assert check.text == "holds on 224 inputs, entry by entry; rounding allowance 1e-12"
+    assert check.text == "holds, entry by entry; 224 inputs; rounding allowance 1e-12"
     equal("a matrix an input", lambda x: x.mT.contiguous().mT, free, domain=free, shapes=[(2, 3)])
 
 
@@ -726,3 +740,28 @@ def test_a_violation_is_measured_by_the_size_of_the_right_side():
     assert broken(1.0004).value > 0
     with pytest.raises(VerificationError, match="no counterexample"):
         broken(1.0006)
+
+
+def test_checks_are_a_line_each_that_opens_the_rest():
+    def softmax(z):
+        return z.softmax(-1)
+
+    check = at_most("‖p‖ < 1 & more", l2, one, domain=softmax, shapes=[(3,)], without={"sum 1": free})
+    facts = computed(
+        "two facts", [("one", l1(torch.ones(1, 1).double()), 1), ("two", l1(torch.ones(1, 2).double()), 2)]
+    )
+    shown = Checks(check, facts)
+    assert repr(shown) == f"{check!r}\n{facts!r}"
+    first, dropped, last = shown._repr_markdown_().split("\n\n")
+    assert first.startswith('<details class="check holds"><summary>✓ <b>‖p‖ &lt; 1 &amp; more</b>: holds, tightness')
+    assert first.index("</summary>") < first.index("232 inputs, attacks included")
+    assert dropped.startswith('<details class="check fails"><summary>✗ <b>without sum 1</b>: fails: left')
+    assert last == (
+        '<details class="check holds"><summary>✓ <b>two facts</b>: agree to 1e-9</summary>'
+        "<pre>  one = 1\n  two = 2</pre></details>"
+    )
+
+
+def test_no_check_is_refused():
+    with pytest.raises(ValueError, match="checks: expected at least one"):
+        Checks()

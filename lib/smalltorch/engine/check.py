@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import torch
@@ -35,6 +36,45 @@ class Check:
     def __repr__(self) -> str:
         dropped = "".join(f"\n  without {hypothesis}: {check.text}" for hypothesis, check in self.without.items())
         return f"{self.name}: {self.text}{dropped}".replace(": \n", ":\n")
+
+
+class Checks:
+    """What was tried: a line for each check and for each hypothesis that was dropped, which opens what is said of it.
+
+    In a terminal it is their whole text. A notebook shows Markdown with HTML's `details`, which a browser folds in the
+    book, on Colab and in a forge alike.
+
+    Raises:
+        ValueError: if nothing was tried.
+    """
+
+    def __init__(self, *checks: Check):
+        if not checks:
+            raise ValueError("checks: expected at least one")
+        self.checks = checks
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.checks))
+
+    def _repr_markdown_(self) -> str:
+        lines = []
+        for check in self.checks:
+            lines.append(_folded(check.name, check.text))
+            lines += [_folded(f"without {what}", dropped.text) for what, dropped in check.without.items()]
+        return "\n\n".join(lines)
+
+
+def _folded(name: str, text: str) -> str:
+    """A name and the first clause of a text as one line, with the rest of the text folded under it."""
+    first, semicolon, rest = text.partition("; ")
+    if not semicolon or "\n" in first:
+        first, _, rest = text.partition("\n")
+    sign, kind = ("✗", "fails") if first.startswith("fails") else ("✓", "holds")
+    line = f"{sign} <b>{escape(name, quote=False)}</b>: {escape(first, quote=False)}"
+    if not rest:
+        return f'<p class="check {kind}">{line}</p>'
+    folded = f"<pre>{escape(rest, quote=False)}</pre>"
+    return f'<details class="check {kind}"><summary>{line}</summary>{folded}</details>'
 
 
 def real(x: Any, what: str) -> float:

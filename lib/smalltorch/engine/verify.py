@@ -8,7 +8,7 @@ r"""Numeric checks: random inputs of several distributions and sizes, then an at
     ...     shapes=[(4, 4)],
     ...     extremes=lambda shape: Extremes(lambda columns: torch.eye(4).double()[columns], length=4, choices=4),
     ... )
-    ‖A‖₂ ≤ √n: holds on 233 inputs, attacks included; tightness 1.00 (structured search, 4×4); allowance 1e-12
+    ‖A‖₂ ≤ √n: holds, tightness 1.00; 233 inputs, attacks included, worst: structured search, 4×4; allowance 1e-12
 
 A statement is given by its two sides, each a function from a batch of inputs to one number for each, and by its
 `domain`: a map from unconstrained real tensors onto the inputs that satisfy the hypothesis, such as softmax for
@@ -43,6 +43,7 @@ from smalltorch.engine.check import (
     real,
     shortened,
 )
+from smalltorch.engine.check import Checks as Checks
 from smalltorch.engine.effects import measured as measured
 from smalltorch.engine.facts import computed as computed
 from smalltorch.engine.facts import fact as fact
@@ -129,7 +130,7 @@ def at_most(
     attacks = "attacks included" if search.climbed else "structured search included" if extremes else "not attacked"
     tightness = worst.tightness()
     allowed = allowed_text(allowance, because)
-    text = f"holds on {seen} inputs, {attacks}; {tightness} ({worst.where}); allowance {allowed}"
+    text = f"holds, {tightness}; {seen} inputs, {attacks}, worst: {worst.where}; allowance {allowed}"
     evidence = ledger._left("verified", f"verified, {name}: {tightness}", shows=(name,), scope=f"{seen} inputs")
     dropped = {}
     for what, other in without.items():
@@ -197,7 +198,7 @@ def fails(
     left, right = apart(worst.lhs, worst.rhs)
     refuted = f"counterexample, {name}: {left} > {right}{how}"
     evidence = ledger._left("counterexample", refuted, shows=(name,), about=tuple(against.split()))
-    return Check(name, f"fails: left {left}, right {right} ({worst.where}){how}", worst.score, worst.at, evidence)
+    return Check(name, f"fails: left {left}, right {right}; {worst.where}{how}", worst.score, worst.at, evidence)
 
 
 @ledger._check
@@ -267,7 +268,7 @@ def equal(
             f"{name}: nothing could fail: on {seen - telling} of {seen} inputs the sides are 0, or an error of one "
             "part in a thousand would pass as rounding; where 0 is right, scale=… says what is not"
         )
-    text = f"holds on {seen} inputs, entry by entry; rounding allowance {allowed_text(allowance, because)}"
+    text = f"holds, entry by entry; {seen} inputs; rounding allowance {allowed_text(allowance, because)}"
     shown = f"verified, {name}: equal up to rounding"
     evidence = ledger._left("verified", shown, shows=(name,), scope=f"{seen} inputs")
     return Check(name, text, worst.share, worst.at, evidence)

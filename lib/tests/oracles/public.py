@@ -9,7 +9,7 @@ from typing import Any
 
 import smalltorch
 
-ELSEWHERE = ("engine", "derive", "verify", "ledger")  # of the engine, and its aliases
+ELSEWHERE = ("engine", "derive", "verify", "ledger", "draw")  # the engine and its aliases; drawings (`test_draw`)
 
 
 def modules() -> list[str]:
