@@ -571,7 +571,7 @@ row-stochastic   [all n]
   given  A ≥ 0
   given  n integer and > 0
   given  x real
-  such as  n = 2, A[-1, 1] = 13/1792, A[-1, 2] = 1779/1792, A[0, 1] = 1/32, A[0, 2] = 31/32, and 8 more
+  such as  n = 2, A[1, 1] = 19/1024, A[1, 2] = 1005/1024, A[2, 1] = 11/1024, A[2, 2] = 1013/1024, and 8 more
     Sum(Sum(A[i, j]*x[j], (j, 1, n))**2, (i, 1, n))
   ≤ Sum(A[i, j]*x[j]**2, (i, 1, n), (j, 1, n))   ✓ (1) Jensen: the gap is a variance [normal form]
         certificate: Sum((x[j] - x[k])**2*A[i, j]*A[i, k]/2, (i, 1, n), (j, 1, n), (k, 1, n))"""
@@ -579,23 +579,35 @@ row-stochastic   [all n]
 
 
 def test_markdown():
-    shown = chain(r**2, Ne(t, 0)).ge(0, because="a square").qed()._repr_markdown_()
+    shown = chain(r**2, Ne(t, 0)).ge(0, because="it is").qed()._repr_markdown_()
     assert (
         shown
         == """\
-**Test** (a test). Given: $t \\neq 0$; $r, t$ real.
+**Test** (a test). Given: $t \\neq 0$.
 
-$$
-\\begin{aligned}
-& r^{2} \\\\
-&\\ge 0 && \\checkmark\\,(1)
-\\end{aligned}
-$$
+<div class="derivation">
 
-1. a square [simplify] — certificate: $\\displaystyle r^{2}$
+| step | because |
+| :--- | :--- |
+| $\\displaystyle \\phantom{=} r^{2}$ |  |
+| $\\displaystyle \\ge 0$ | it is <details class="by"><summary>✓</summary>the gap is $\\displaystyle r^{2}$</details> |
 
-The hypotheses hold, for instance, at $t = - \\frac{13}{1792}$."""
+</div>
+
+<details class="declared"><summary>what the names stand for and an instance</summary>
+
+$r, t$ real.
+
+The hypotheses hold, for instance, at $t = - \\frac{13}{1792}$.
+
+</details>"""
     )
+
+
+def test_a_reason_does_not_end_its_cell():
+    shown = chain(r**2).ge(0, because="$|r|$ or $\\|r\\|$ | as\nyou like")._repr_markdown_()
+    (row,) = (line for line in shown.splitlines() if "as you like" in line)
+    assert row.count("|") == 3 and r"$\vert{}r\vert{}$ or $\Vert{}r\Vert{}$ &#124; as you like" in row
 
 
 def test_indices_that_would_be_confused_are_shown_apart():
@@ -626,7 +638,7 @@ def test_the_same_text_under_every_hash_seed():
         ).stdout
 
     first, second = shown("1"), shown("2")
-    assert first == second and "aligned" in first and "≥" in first
+    assert first == second and "| step | because |" in first and "≥" in first
 
 
 def test_a_sum_is_one_thing_above_and_below_the_line():

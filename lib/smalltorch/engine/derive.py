@@ -14,7 +14,7 @@ r"""Derivations: chains e₀ = e₁ ≤ e₂ … in which every step is checked 
       given  A ≥ 0
       given  n integer and > 0
       given  x real
-      such as  n = 2, A[-1, 1] = 13/1792, A[-1, 2] = 1779/1792, A[0, 1] = 1/32, A[0, 2] = 31/32, and 8 more
+      such as  n = 2, A[1, 1] = 19/1024, A[1, 2] = 1005/1024, A[2, 1] = 11/1024, A[2, 2] = 1013/1024, and 8 more
         Sum(Sum(A[i, j]*x[j], (j, 1, n))**2, (i, 1, n))
       ≤ Sum(A[i, j]*x[j]**2, (i, 1, n), (j, 1, n))   ✓ (1) Jensen: the gap is a variance [normal form]
             certificate: Sum((x[j] - x[k])**2*A[i, j]*A[i, k], (i, 1, n), (j, 1, n), (k, 1, n))/2
@@ -368,7 +368,9 @@ class Derivation:
     def _repr_markdown_(self) -> str:
         unfinished = "" if self.evidence else ", unfinished"
         title = f"**{display.capitalised(self.name)}** ({self.scope}{unfinished})."
-        return display.chain_markdown(title, self.hypotheses(), self.steps, self._instance())
+        given = display.assumed(self.context.usable)
+        names = self.hypotheses()[len(given) :]
+        return display.chain_markdown(title, given, names, self.steps, self._instance())
 
     def _instance(self) -> tuple[str, str]:
         return display.instance(self.fact.instance or {} if self.fact else {})

@@ -1,14 +1,16 @@
-"""Derivations as text and as LaTeX, generated from the SymPy objects themselves."""
+"""Derivations as text and as Markdown with LaTeX, generated from the SymPy objects themselves."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sympy import Basic, Dummy, Expr, Symbol, latex
+from sympy import Basic, Dummy, Expr, Indexed, Symbol
 from sympy.core.function import FunctionClass
 from sympy.core.relational import Relational
 
 from smalltorch.engine.names import declaration, declared, symbols_of
 from smalltorch.engine.sums import Range, Usable, is_plain_index
+from smalltorch.engine.typeset import typeset
 
 INSTANCE = 5  # as many values are shown
 RELATIONS = {"=": "=", "≤": r"\le", "<": "<", "≥": r"\ge", ">": ">"}
@@ -27,7 +29,7 @@ def tex(expr: Basic | FunctionClass) -> str:
     """An expression or relation in LaTeX."""
     if isinstance(expr, Relational):
         return f"{tex(expr.lhs)} {_COMMANDS[expr.rel_op]} {tex(expr.rhs)}"
-    return latex(_plain(expr)).replace("_{max}", r"_{\max}")
+    return typeset(_plain(expr)).replace("_{max}", r"_{\max}")
 
 
 def assumed(usable: Iterable[Usable]) -> list[tuple[str, str]]:
@@ -47,11 +49,16 @@ def assumed(usable: Iterable[Usable]) -> list[tuple[str, str]]:
 
 
 def instance(values: Mapping[Expr, Expr]) -> tuple[str, str]:
-    """Values at which all hypotheses hold, as (text, LaTeX); the first ones, where they are many."""
-    shown = list(values.items())[:INSTANCE]
+    """Values at which all hypotheses hold, as (text, LaTeX); where they are many, the first ones that sums speak of."""
+    shown = sorted(values.items(), key=lambda item: _before_1(item[0]))[:INSTANCE]
     more = f", and {len(values) - len(shown)} more" if len(values) > len(shown) else ""
     words = ", ".join(f"{text(name)} = {text(value)}" for name, value in shown)
     return words + more, ", ".join(f"${tex(name)} = {tex(value)}$" for name, value in shown) + more
+
+
+def _before_1(name: Any) -> bool:
+    """An entry with an index below 1, where sums begin: a hypothesis for all integers speaks of it too."""
+    return isinstance(name, Indexed) and any(bool(index < 1) for index in name.indices if index.is_Integer)
 
 
 def hypotheses(
@@ -88,21 +95,53 @@ def chain_text(
 
 
 def chain_markdown(
-    title: str, given: Sequence[tuple[str, str]], steps: Sequence[Any], instance: tuple[str, str] = ("", "")
+    title: str,
+    given: Sequence[tuple[str, str]],
+    names: Sequence[tuple[str, str]],
+    steps: Sequence[Any],
+    instance: tuple[str, str] = ("", ""),
 ) -> str:
-    """The same as an aligned formula, with its reasons as a list."""
-    rows = [rf"& {tex(s.expr)}" for s in steps[:1]]
-    rows += [rf"&{RELATIONS[s.relation]} {tex(s.expr)} && \checkmark\,({k})" for k, s in enumerate(steps[1:], 1)]
-    reasons = []
-    for k, step in enumerate(steps[1:], 1):
-        shown = "" if step.certificate is None else f" — certificate: $\\displaystyle {tex(step.certificate)}$"
-        reasons.append(f"{k}. {step.because}{_closed(step)}{shown}")
-    reasons += ["", f"The hypotheses hold, for instance, at {instance[1]}."] if instance[1] else []
-    formulas = "; ".join(formula for _, formula in given)
-    chain = " \\\\\n".join(rows)
-    return f"{title} Given: {formulas}.\n\n$$\n\\begin{{aligned}}\n{chain}\n\\end{{aligned}}\n$$\n\n" + "\n".join(
-        reasons
-    )
+    """The same in Markdown: a table with a row for each step, its reason beside it. A tick opens what closed the step.
+
+    HTML's `details` fold in the book, on Colab and in a forge alike.
+    """
+    rows = [_row(r"\phantom{=}", s, "") for s in steps[:1]]
+    rows += [_row(RELATIONS[s.relation], s, f"{s.because} {_tick(s)}") for s in steps[1:]]
+    lines = [title + (f" Given: {_listed(given)}." if given else ""), "", '<div class="derivation">', ""]
+    lines += ["| step | because |", "| :--- | :--- |", *rows, "", "</div>", ""]
+    what = ["what the names stand for"] * bool(names) + ["an instance"] * bool(instance[1])
+    if what:
+        lines += [f'<details class="declared"><summary>{" and ".join(what)}</summary>', ""]
+        lines += [f"{_listed(names)}.", ""] if names else []
+        lines += [f"The hypotheses hold, for instance, at {instance[1]}.", ""] if instance[1] else []
+        lines += ["</details>"]
+    return "\n".join(lines)
+
+
+def _listed(shown: Sequence[tuple[str, str]]) -> str:
+    return "; ".join(formula for _, formula in shown)
+
+
+def _row(relation: str, step: Any, because: str) -> str:
+    return f"| $\\displaystyle {relation} {tex(step.expr)}$ | {_cell(because)} |"
+
+
+def _tick(step: Any) -> str:
+    """What opens to say how the step was closed: by the structure of a gap, by a reducer, or both."""
+    how = [f"by {step.reducer}"] if step.reducer else []
+    how += [f"the gap is $\\displaystyle {tex(step.certificate)}$"] if step.certificate is not None else []
+    return f'<details class="by"><summary>✓</summary>{"; ".join(how) or "by its structure"}</details>'
+
+
+def _cell(words: str) -> str:
+    """Text for a cell of a table, which the sign | would end."""
+    parts = re.split(r"(\$[^$]*\$)", " ".join(words.split()))
+    for k, part in enumerate(parts):
+        if part.startswith("$"):
+            parts[k] = part.replace(r"\|", r"\Vert{}").replace("|", r"\vert{}")
+        else:
+            parts[k] = part.replace("|", "&#124;")
+    return "".join(parts)
 
 
 def _closed(step: Any) -> str:

@@ -88,9 +88,9 @@ def by_sign(c: Context, left: Expr, relation: str, right: Expr, gap: Expr | None
     """left ≤ right: the gap equals the difference, and its structure shows its sign. Without one, it is looked for."""
     left, right, difference = _ordered(c, left, relation, right)
     if gap is None:
-        gap, reducer = c.reduce(difference)
-        if not _holds(c, relation)(gap):  # expanding may have hidden the squares
-            gap, reducer = difference, ""
+        gap, reducer = difference, ""
+        if not _holds(c, relation)(gap):
+            gap, reducer = c.reduce(difference)
     else:
         gap = c.admit(gap)
         reducer = _demand_zero(c, difference - gap, "the gap is not the difference")
