@@ -29,7 +29,7 @@ SHOWN = [
     ((p[i] + p[j]) * tanh(r), r"\left(p_{i} + p_{j}\right) \tanh{\left(r \right)}"),
     (sqrt(2) * r / 3, r"\frac{\sqrt{2} r}{3}"),
     (V[1, 2] ** 2, r"V_{1,2}^{2}"),
-    (sub[i], r"{v_{b}}_{i}"),
+    (sub[i], r"v_{b,i}"),
     (Abs(x) / 2, r"\frac{\left\vert {x}\right\vert }{2}"),
     (1 / (w**2 + w), r"\frac{1}{w^{2} + w}"),
     (-w * (w - 1), r"- w \left(w - 1\right)"),

@@ -367,7 +367,8 @@ class Derivation:
 
     def _repr_markdown_(self) -> str:
         unfinished = "" if self.evidence else ", unfinished"
-        title = f"**{display.capitalised(self.name)}** ({self.scope}{unfinished})."
+        scope = display.set_names(self.scope, self._expressions())
+        title = f"**{display.capitalised(self.name)}** ({scope}{unfinished})."
         given = display.assumed(self.context.usable)
         names = self.hypotheses()[len(given) :]
         return display.chain_markdown(title, given, names, self.steps, self._instance())

@@ -149,6 +149,12 @@ def _closed(step: Any) -> str:
     return f" [{step.reducer}]" if step.reducer else ""
 
 
+def set_names(words: str, expressions: Iterable[Expr]) -> str:
+    """Words with the names that occur in expressions as formulas, but for “a”, which is a word itself."""
+    names = {str(name): tex(name) for e in expressions for name in declared(e)}
+    return re.sub(r"\w+", lambda word: f"${names[word[0]]}$" if word[0] in names.keys() - {"a"} else word[0], words)
+
+
 def capitalised(name: str) -> str:
     """A name with hyphens as the beginning of a sentence."""
     return name.replace("-", " ").capitalize()

@@ -42,8 +42,8 @@ class _Printer(LatexPrinter):
     def _print_Indexed(self, expr: Indexed, exp: str | None = None) -> str:
         base, indices = self._print(expr.base), [self._print(index) for index in expr.indices]
         joint = "" if all(len(index) == 1 and index.isalpha() for index in indices) else ","
-        shown = f"{{{base}}}" if "_" in base else base
-        printed = f"{shown}_{{{joint.join(indices)}}}"
+        name, lowered, below = base.removesuffix("}").partition("_{")  # an index of the name itself comes first
+        printed = f"{name}_{{{below + ',' if lowered else ''}{joint.join(indices)}}}"
         return f"{printed}^{{{exp}}}" if exp is not None else printed
 
     def _print_Sum(self, expr: Sum) -> str:
