@@ -606,9 +606,9 @@ The hypotheses hold, for instance, at $t = - \\frac{13}{1792}$.
 
 def test_names_in_the_scope_are_formulas():
     d_h, a = Symbol("d_h", integer=True, positive=True), Symbol("a", real=True)
-    square = Derivation("products", scope="all d_h, a number and any a").start((d_h + a) ** 2)
+    square = Derivation("products", scope="all d_h, a number and real a").start((d_h + a) ** 2)
     square.eq(d_h**2 + 2 * d_h * a + a**2, because="multiplied out")
-    assert "**Products** (all $d_{h}$, a number and any a)." in square.qed()._repr_markdown_()
+    assert "**Products** (all $d_{h}$, a number and real a)." in square.qed()._repr_markdown_()
 
 
 def test_a_reason_does_not_end_its_cell():
