@@ -6,7 +6,8 @@
     spectral  measure  collapse          how much attention amplifies, how alike tokens become
     engine                               derivations, numerical checks, the record
     experiments                          long runs, with their tables
-    data  files  plot  diagram  shapes   the book's texts, files written whole, figures, a drawing, checks of arguments
+    data  files  plot  draw  diagram      the book's texts, files written whole, figures, drawings
+    shapes                               checks of arguments
 
 Import the module that you need: `from smalltorch.attention import attention`.
 """

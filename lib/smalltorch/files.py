@@ -35,6 +35,8 @@ def replacing(path: Path) -> Iterator[Path]:
     new = Path(name)
     try:
         yield new
+        with new.open("rb") as written:
+            os.fsync(written.fileno())  # on the disk before it takes the other's place
         new.chmod(path.stat().st_mode & 0o7777 if path.exists() else 0o666 & ~_umask())
         new.replace(path)
     except OSError as error:

@@ -5,7 +5,6 @@ Where all tests give an argument, its default may be anything; where all tests g
 
 import importlib
 import inspect
-import sys
 
 import pytest
 import torch
@@ -154,24 +153,16 @@ def test_a_setting_that_is_not_the_default_is_converted(make):
 
 @pytest.mark.parametrize(
     ("module", "of"),
-    [(placement, ("layers", "norm", "rate")), (depth_without_skips, ("layers", "variant", "steps"))],
+    [
+        (placement, {"layers": "layers", "place": "norm", "rate": "rate"}),
+        (depth_without_skips, {"layers": "layers", "variant": "variant", "steps": "steps"}),
+    ],
 )
-def test_a_script_that_is_told_nothing_makes_the_stored_table(module, of, monkeypatch, tmp_path):
-    asked, name = [], module.__name__.rpartition(".")[2]
-
-    def rows(*case, seeds, steps, report):
-        asked.append((tuple(map(str, case)), seeds, steps))
-        yield [0] * len(module.COLUMNS)
-
-    monkeypatch.setattr(module, "rows", rows)
-    monkeypatch.setattr(sys, "argv", [name, "--out", str(tmp_path / "table.csv")])
-    module.main()
-    head, lines = stored(name)
-    if module is depth_without_skips:
-        asked = [((*case, str(steps)), seeds, steps) for case, seeds, steps in asked]
-    cases = {tuple(line[column] for column in of) for line in lines}
-    assert {case for case, _, _ in asked} == cases and len(asked) == len(cases)
-    seeds = {seeds for _, seeds, _ in asked}
-    assert seeds == {len({line["seed"] for line in lines})}
-    made = (tmp_path / "table.csv").read_text(encoding="utf-8").splitlines()
-    assert made[1] == f"# {head[1]}"  # seeds, and what else the run was told
+def test_a_script_that_is_told_nothing_makes_the_stored_table(module, of):
+    made = module.experiment([])
+    head, lines = stored(made.name)
+    asked = [tuple(str(case[name]) for name in of) for case in made.cases]
+    assert set(asked) == {tuple(line[column] for column in of.values()) for line in lines}
+    assert len(asked) == len(set(asked))
+    assert {case["seeds"] for case in made.cases} == {len({line["seed"] for line in lines})}
+    assert head[1] == f"seeds: {made.seeds}"  # and what else the run was told

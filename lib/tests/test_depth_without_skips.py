@@ -7,6 +7,7 @@ import torch
 
 from smalltorch.attention import MultiHead
 from smalltorch.experiments import depth_without_skips as run
+from smalltorch.experiments import runner
 from smalltorch.experiments.table import stored
 from smalltorch.models import observe
 from smalltorch.source import markov
@@ -88,8 +89,8 @@ def test_the_second_table_is_whole():
 def test_the_script_writes_a_table(tmp_path, monkeypatch, capsys):
     out = tmp_path / "table.csv"
     monkeypatch.setattr(sys, "argv", ["x.py", "--layers", "1", "--seeds", "2", "--steps", "2", "--out", str(out)])
-    run.main()
+    runner.run(run.experiment())
     text = out.read_text(encoding="utf-8").splitlines()
     assert text[0].startswith("# command: python -m smalltorch.experiments.depth_without_skips --layers 1")
-    assert text[5] == ",".join(run.COLUMNS) and len(text) == 6 + len(run.VARIANTS) * 2
-    assert "5 of 5: 1 layers, self, 2 steps" in capsys.readouterr().err
+    assert text[7] == ",".join(run.COLUMNS) and len(text) == 8 + len(run.VARIANTS) * 2
+    assert "5 of 5 done" in capsys.readouterr().err

@@ -9,7 +9,7 @@ import torch
 
 from smalltorch.attention import MultiHead
 from smalltorch.engine.sample import generator
-from smalltorch.experiments import placement
+from smalltorch.experiments import placement, runner
 from smalltorch.experiments.table import stored
 from smalltorch.models import observe
 from smalltorch.source import markov
@@ -85,8 +85,8 @@ def test_the_script_writes_a_table(tmp_path, monkeypatch, capsys):
     out = tmp_path / "table.csv"
     options = ["--layers", "1", "--rates", "1e-3", "--seeds", "2", "--steps", "2", "--out", str(out)]
     monkeypatch.setattr(sys, "argv", ["placement.py", *options])
-    placement.main()
+    runner.run(placement.experiment())
     text = out.read_text(encoding="utf-8").splitlines()
     assert text[0].startswith("# command: python -m smalltorch.experiments.placement --layers 1")
-    assert text[5] == ",".join(placement.COLUMNS) and len(text) == 6 + 2 * 2 * 2  # rates, placements, seeds
-    assert "4 of 4: 1 layers, post, rate 0.001" in capsys.readouterr().err
+    assert text[7] == ",".join(placement.COLUMNS) and len(text) == 8 + 2 * 2 * 2  # rates, placements, seeds
+    assert "4 of 4 done" in capsys.readouterr().err

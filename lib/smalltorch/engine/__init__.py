@@ -4,7 +4,7 @@ kernel                              facts, and the rules that they come out of
 context  domain  differentiate      what the rules ask of one expression
 sums  regroup  signs  interval
 trial  witness  refute              numbers that hold a step, show an instance, or break a step
-derive  display  names  scope       chains of checked steps, written proofs; how they are shown and named
+derive  display  typeset  names  scope   chains of checked steps, written proofs; how they are shown and named
 lemmas                              proved once, with their proofs
 refusal                             how the engine refuses
 sample  statement  search           random inputs, two sides at them, and the attack that begins there

@@ -17,7 +17,7 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
 
 
-class _Printer(LatexPrinter):
+class _Printer(LatexPrinter):  # type: ignore[misc]
     def _as_ordered_terms(self, expr: Add, order: Any = None) -> list[Basic]:
         """Positive terms first."""
         return sorted(expr.as_ordered_terms(), key=lambda term: bool(term.as_coeff_Mul()[0].is_negative))

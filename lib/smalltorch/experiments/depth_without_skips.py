@@ -26,11 +26,7 @@ The second command made `depth_without_skips_again.csv`: four layers once more, 
 does not have.
 """
 
-import argparse
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -39,12 +35,14 @@ from torch import Tensor, nn
 
 from smalltorch.collapse import relative_residual
 from smalltorch.engine.sample import generator
-from smalltorch.experiments.table import Row, growing, store
+from smalltorch.experiments import runner
+from smalltorch.experiments.runner import Experiment
+from smalltorch.experiments.table import Row
 from smalltorch.files import in_one_line
 from smalltorch.models import TinyLM
 from smalltorch.shapes import check_choice
 from smalltorch.source import markov
-from smalltorch.train import Report, Run, every, initial, next_token_loss, train
+from smalltorch.train import Report, Run, initial, next_token_loss, train
 
 SOURCE = markov("depth without skips", vocabulary=4, order=1)
 N, BATCH, WIDTH, HEADS, RATE = 16, 16, 16, 2, 3e-3
@@ -64,6 +62,7 @@ CASES = [  # layers, variant, steps
     (12, "bare", 2000),
 ]
 COLUMNS = ("layers", "variant", "steps", "seed", "residual", "excess")
+KEYS = ("layers", "variant", "steps", "seed")
 
 
 def attending_to_itself(model: nn.Module, rng: np.random.Generator) -> Mapping[str, Tensor]:
@@ -127,27 +126,24 @@ def rows(layers: int, variant: str, *, seeds: int, steps: int, report: Report | 
         yield layers, variant, steps, seed, f"{residual_at_start(layers, variant, seed):.6f}", f"{above:.6f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def experiment(arguments: Sequence[str] | None = None) -> Experiment:
+    """The experiment that a command asks for; the table has all of it."""
+    parser = runner.parser(__doc__.splitlines()[0])
     parser.add_argument("--layers", type=int, nargs="+", default=None)
     parser.add_argument("--steps", type=int, default=None)
     parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".csv"))
-    options = parser.parse_args()
-
-    begun, cases = time.process_time(), CASES
-    lines: list[Row] = []
+    options = parser.parse_args(arguments)
+    cases = CASES
     if options.layers or options.steps:
         depths, steps = options.layers or DEPTHS, options.steps or 400
         cases = [(layers, variant, steps) for layers in depths for variant in VARIANTS]
-    with growing(options.out) as part:
-        for number, (layers, variant, steps) in enumerate(cases, start=1):
-            print(f"{number} of {len(cases)}: {layers} layers, {variant}, {steps} steps", file=sys.stderr, flush=True)
-            lines += rows(layers, variant, seeds=options.seeds, steps=steps, report=every(100))
-            seeds, spent = f"0 to {options.seeds - 1}", f"{(time.process_time() - begun) / 60:.0f} minutes of CPU time"
-            store(part, __file__, seeds, spent, COLUMNS, lines)  # after every case: a long run may be stopped
+    named = [
+        {"layers": layers, "variant": variant, "steps": steps, "seeds": options.seeds}
+        for layers, variant, steps in cases
+    ]
+    return Experiment(__spec__.name, COLUMNS, KEYS, named, f"0 to {options.seeds - 1}", tolerance=5e-3, options=options)
 
 
 if __name__ == "__main__":
     with in_one_line():
-        main()
+        runner.run(experiment())

@@ -22,11 +22,7 @@ higher rate. Seeds 6 to 17 are new. Stated before they were drawn, of the column
     the mean of the other five   above -0.1 and below 0.1
 """
 
-import argparse
-import sys
-import time
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import torch
 from jaxtyping import Float
@@ -34,18 +30,21 @@ from torch import Tensor
 
 from smalltorch.attention import MultiHead
 from smalltorch.engine.sample import generator
-from smalltorch.experiments.table import Row, growing, store
+from smalltorch.experiments import runner
+from smalltorch.experiments.runner import Experiment
+from smalltorch.experiments.table import Row
 from smalltorch.files import in_one_line
 from smalltorch.models import Place, TinyLM, observe
 from smalltorch.source import markov
 from smalltorch.spectral import spectral_norm
-from smalltorch.train import Report, Run, every, next_token_loss, train
+from smalltorch.train import Report, Run, next_token_loss, train
 
 SOURCE = markov("placement", vocabulary=4, order=2)
 N, BATCH, WIDTH, HEADS = 32, 16, 16, 4
 HELD_OUT = SOURCE.sample(generator("placement, held out"), 64, N + 1)
 PLACES: tuple[Place, ...] = ("pre", "post")
 COLUMNS = ("layers", "rate", "norm", "seed", "excess", "layer", "mean", "largest")
+KEYS = ("layers", "rate", "norm", "seed", "layer")
 RTOL = 1e-4  # of the enclosures; their lower ends are stored
 
 
@@ -90,27 +89,24 @@ def rows(
             yield layers, rate, place, seed, f"{above:.6f}", layer, f"{mean:.6f}", f"{largest:.6f}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def experiment(arguments: Sequence[str] | None = None) -> Experiment:
+    """The experiment that a command asks for; the table has all of it."""
+    parser = runner.parser(__doc__.splitlines()[0])
     parser.add_argument("--layers", type=int, nargs="+", default=[2, 6, 12])
     parser.add_argument("--rates", type=float, nargs="+", default=[1e-3, 3e-3])
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".csv"))
-    options = parser.parse_args()
-
-    begun = time.monotonic()
-    lines: list[Row] = []
-    cases = [(layers, rate, place) for layers in options.layers for rate in (0.0, *options.rates) for place in PLACES]
-    with growing(options.out) as part:
-        for number, (layers, rate, place) in enumerate(cases, start=1):
-            print(f"{number} of {len(cases)}: {layers} layers, {place}, rate {rate:g}", file=sys.stderr, flush=True)
-            lines += rows(layers, place, rate, seeds=options.seeds, steps=options.steps, report=every(100))
-            seeds = f"0 to {options.seeds - 1}; steps: {options.steps}; rate 0: as initialised"
-            spent = f"{(time.monotonic() - begun) / 60:.0f} minutes"
-            store(part, __file__, seeds, spent, COLUMNS, lines)  # after every case: a long run may be stopped
+    options = parser.parse_args(arguments)
+    cases = [
+        {"layers": layers, "place": place, "rate": rate, "seeds": options.seeds, "steps": options.steps}
+        for layers in options.layers
+        for rate in (0.0, *options.rates)
+        for place in PLACES
+    ]
+    seeds = f"0 to {options.seeds - 1}; steps: {options.steps}; rate 0: as initialised"
+    return Experiment(__spec__.name, COLUMNS, KEYS, cases, seeds, tolerance=5e-3, options=options)
 
 
 if __name__ == "__main__":
     with in_one_line():
-        main()
+        runner.run(experiment())

@@ -7,36 +7,28 @@ import csv
 import platform
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
 
-from smalltorch.files import place, replacing
+from smalltorch.files import replacing, write_text
 
 FOLDER = Path(__file__).parent
 
 Row = Sequence[object]  # one line of a table
+MADE = ("command", "seeds", "versions", "hardware")  # of the head, what a reader is told
 
 
-@contextmanager
-def growing(out: Path) -> Iterator[Path]:
-    """Where a table can be stored case by case; when the `with` ends, it takes the place of `out`.
-
-    What is there already stays until then, and is named on standard error. A run that is stopped leaves its cases in
-    `NAME.unfinished.csv`.
-    """
-    out = place(out)
-    part = out.with_name(f"{out.stem}.unfinished{out.suffix}")
-    for path, when in ((part, "after the first case"), (out, "when all cases are done")):
-        if path.exists():
-            print(f"{path} exists and will be replaced {when}", file=sys.stderr, flush=True)
-    yield part
-    part.replace(out)
-
-
-def store(out: Path, script: str, seeds: str, time: str, columns: Sequence[str], lines: Sequence[Row]) -> None:
+def store(
+    out: Path,
+    module: str,
+    seeds: str,
+    time: str,
+    columns: Sequence[str],
+    lines: Sequence[Row],
+    fingerprints: Mapping[str, str],
+) -> None:
     """Write the table of a long run, headed by how it was made: what `stored` reads.
 
     Raises:
@@ -47,11 +39,11 @@ def store(out: Path, script: str, seeds: str, time: str, columns: Sequence[str],
         odd = next(len(line) for line in lines if len(line) != len(columns))
         raise ValueError(f"lines: expected {len(columns)} entries in each, as there are columns, got {odd}")
     head = [
-        f"command: {shlex.join(['python', '-m', f'smalltorch.experiments.{Path(script).stem}', *sys.argv[1:]])}",
+        f"command: {shlex.join(['python', '-m', module, *sys.argv[1:]])}",
         f"seeds: {seeds}",
         f"versions: Python {platform.python_version()}, torch {torch.__version__}",
-        f"hardware: CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()}), "
-        f"threads: {torch.get_num_threads()}, {time}",
+        f"hardware: CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()}), threads: 1, {time}",
+        *(f"{what}: {digest}" for what, digest in fingerprints.items()),
         f"lines: {len(lines)}",
     ]
     with replacing(out) as new, new.open("w", encoding="utf-8", newline="") as file:
@@ -69,10 +61,31 @@ def stored(name: str) -> tuple[list[str], list[dict[str, str]]]:
         ValueError: if it has not as many lines as its head states, or the last one has no end.
     """
     path = FOLDER / f"{name}.csv"
+    return [f"{what}: {said}" for what, said in head_of(path).items() if what in MADE], read(path)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    """The lines of a table by column, if they are all there."""
     text = path.read_text(encoding="utf-8")
-    head = [line.removeprefix("# ") for line in text.splitlines() if line.startswith("#")]
     lines = list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
-    stated = head.pop() if head else "no head"
-    if stated != f"lines: {len(lines)}" or not text.endswith("\n"):
-        raise ValueError(f"{path.name}: expected a whole table ({stated}), got {len(lines)} lines: it was cut off")
-    return head, lines
+    stated = head_of(path).get("lines", "no number")
+    if stated != str(len(lines)) or not text.endswith("\n"):
+        raise ValueError(
+            f"{path.name}: expected a whole table ({stated} lines), got {len(lines)} lines: it was cut off"
+        )
+    return lines
+
+
+def head_of(path: Path) -> dict[str, str]:
+    """What the head of a table says, by what it speaks of."""
+    head = [line.removeprefix("# ") for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    return {what: said for what, _, said in (line.partition(": ") for line in head)}
+
+
+def renewed(path: Path, fingerprints: Mapping[str, str]) -> None:
+    """Write other fingerprints into the head of a table, and leave the rest as it is."""
+    head = head_of(path)
+    count = head.pop("lines")
+    _, _, lines = path.read_text(encoding="utf-8").partition("# lines:")
+    shown = "".join(f"# {what}: {said}\n" for what, said in (head | dict(fingerprints) | {"lines": count}).items())
+    write_text(path, shown + lines.partition("\n")[2])

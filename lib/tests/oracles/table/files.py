@@ -1,13 +1,11 @@
 """data, files, plot, diagram, experiments."""
 
-import csv
 import errno
 import math
 import os
 import re
 import tempfile
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import torch
@@ -15,7 +13,7 @@ import torch
 from smalltorch import data, diagram, files, plot, train
 from smalltorch.engine.sample import generator
 from smalltorch.experiments import depth_without_skips as depth
-from smalltorch.experiments import placement, table
+from smalltorch.experiments import placement
 from smalltorch.models import TinyLM
 
 from .. import formulas as f
@@ -155,34 +153,6 @@ PLOT = [
 ]
 
 # --- experiments ------------------------------------------------------------------------------------------------------
-
-
-def grown(out):
-    """What is left of a table that grew by two lines: nothing but the whole."""
-    with tempfile.TemporaryDirectory() as folder:
-        with table.growing(Path(folder) / out) as part:
-            part.write_text("1\n", encoding="utf-8")
-            before = sorted(path.name for path in Path(folder).iterdir())
-            part.write_text("1\n2\n", encoding="utf-8")
-        return before, {path.name: path.read_text(encoding="utf-8") for path in Path(folder).iterdir()}
-
-
-def stored(seeds, columns, lines):
-    """What `stored` reads of what `store` has written."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(table, "FOLDER", Path(folder)):
-        table.store(Path(folder) / "runs.csv", "runs.py", seeds, "a minute", columns, lines)
-        head, rows = table.stored("runs")
-    return [line.partition(":")[0] for line in head], head[1], rows
-
-
-def read_by_hand(name):
-    lines = (ROOT / "lib/smalltorch/experiments" / f"{name}.csv").read_text(encoding="utf-8").splitlines()
-    head = [line[2:] for line in lines if line.startswith("#") and not line.startswith("# lines:")]
-    return in_part(head, list(csv.DictReader(line for line in lines if not line.startswith("#"))))
-
-
-def in_part(head, rows):
-    return head, len(rows), rows[::40]
 
 
 class Known(f.Weights):
@@ -424,48 +394,6 @@ EXPERIMENTS = [
         OF_PLACE,
         also=("norm",),  # of the model
         tolerance=1e5,
-    ),
-    Entry(
-        "experiments.table.store",
-        stored,
-        lambda seeds, columns, lines: [
-            ["command", "seeds", "versions", "hardware"],
-            f"seeds: {seeds}",
-            [dict(zip(columns, map(str, line), strict=True)) for line in lines],
-        ],
-        {
-            "seeds": Other("text", lambda given: "0 to 1", types=False),
-            "columns": Other(
-                "names", lambda given: ["seed", "name"], ("size", "one less", lambda names: names[1:]), types=False
-            ),
-            "lines": Other(
-                "rows", lambda given: [[0, "a, b"], [1, "#"]], ("size", "a ragged one", lambda rows: [[0]]), types=False
-            ),
-        },
-    ),
-    Entry(
-        "experiments.table.growing",
-        grown,
-        lambda out: [["runs.unfinished.csv"], {"runs.csv": "1\n2\n"}],
-        {
-            "out": Other(
-                "path", lambda given: "runs.csv", ("range", "no such folder", lambda _: "none/runs.csv"), types=False
-            )
-        },
-    ),
-    Entry(
-        "experiments.table.stored",
-        lambda name: in_part(*table.stored(name)),
-        read_by_hand,
-        {
-            "name": Other(
-                "name of a table",
-                lambda given: "depth_without_skips",
-                ("range", "of no table", lambda _: "nothing"),
-                ("empty", "", lambda _: ""),
-                ("range", "outside of the folder", lambda _: "../../weights"),
-            )
-        },
     ),
 ]
 

@@ -1,0 +1,229 @@
+"""The runner of the long runs: their cases as tasks of Dask, each kept as soon as it is done.
+
+    python -m smalltorch.experiments.NAME                               # on this machine's cores
+    python -m smalltorch.experiments.NAME --scheduler tcp://HOST:PORT   # on a cluster of your own
+    python -m smalltorch.experiments.NAME --confirm                     # one case again, against the stored table
+
+An experiment is a function from a case to rows. What is done is kept in a folder beside the table, so that a run which
+was stopped or killed goes on where it was; when all is done, the table is written in the order of the cases.
+
+A table's head has two fingerprints of the code that made it: of the experiment, that is its script and its cases, and
+of the library's modules that it imports, directly or not. Both are of syntax trees, without comments and docstrings.
+A table whose experiment has changed must be made anew. Where the library has changed, one case shows that the numbers
+are the same: `--confirm` computes it and renews the second fingerprint.
+"""
+
+import argparse
+import ast
+import json
+import math
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from smalltorch.experiments.table import FOLDER, Row, head_of, read, renewed, store
+from smalltorch.files import place, write_text
+
+Case = Mapping[str, Any]  # keyword arguments of an experiment's `rows`
+STORING = {"experiments.runner", "experiments.table", "files"}  # they keep the numbers and do not make them
+PATIENCE = "10s"  # for a scheduler to answer
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What is run, and where its table goes.
+
+    `module`: the name of the module whose function `rows` takes a case, as keyword arguments, and gives its lines.
+    `keys`: the columns that tell the lines apart; the others hold what was measured.
+    `seeds`: what the table's head says of them. `tolerance`: by how much, relative to its size, a number may differ
+    when it is computed on another machine.
+    """
+
+    module: str
+    columns: Sequence[str]
+    keys: Sequence[str]
+    cases: Sequence[Case]
+    seeds: str
+    tolerance: float
+    options: argparse.Namespace
+
+    @property
+    def name(self) -> str:
+        return self.module.rpartition(".")[2]
+
+    @property
+    def out(self) -> Path:
+        return self.options.out or FOLDER / f"{self.name}.csv"
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """The options that every long run has; an experiment adds its own."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--out", type=Path, help="the table, in place of the one beside the script")
+    options.add_argument("--scheduler", metavar="ADDRESS", help="of Dask, such as tcp://HOST:PORT; else this machine")
+    options.add_argument("--workers", type=int, help="processes on this machine, in place of one for each core")
+    options.add_argument("--confirm", action="store_true", help="compute one case of the stored table again")
+    return options
+
+
+def run(experiment: Experiment) -> None:
+    """Make the table, or with `--confirm` compare one of its cases.
+
+    Raises:
+        ValueError: if the numbers of a confirmed case differ, or its experiment has changed.
+        OSError: where nothing can be written, or no scheduler answers.
+    """
+    if experiment.options.confirm:
+        confirm(experiment)
+        return
+    begun, place_ = time.monotonic(), place(experiment.out)
+    if place_.exists():
+        print(f"{place_} exists and will be replaced when all cases are done", file=sys.stderr, flush=True)
+    kept = place_.with_name(f"{place_.stem}.unfinished")
+    kept.mkdir(exist_ok=True)
+    files = [kept / f"{_digest([fingerprints(experiment), case])}.json" for case in experiment.cases]
+    missing = [k for k, file in enumerate(files) if not file.exists()]
+    if done := len(files) - len(missing):
+        print(f"{done} of {len(files)} cases were done before", file=sys.stderr, flush=True)
+    for k, lines in _computed(experiment, missing):
+        write_text(files[k], json.dumps(lines))
+    lines = [line for file in files for line in json.loads(file.read_text(encoding="utf-8"))]
+    minutes = f"{(time.monotonic() - begun) / 60:.0f} minutes" + (" for what was missing" if done else "")
+    store(place_, experiment.module, experiment.seeds, minutes, experiment.columns, lines, fingerprints(experiment))
+    shutil.rmtree(kept)
+
+
+def rows_of(module: str, case: Case) -> list[list[str]]:
+    """The lines of one case, on one thread, as text. A worker imports the module; names and numbers travel, no code."""
+    torch.set_num_threads(1)
+    rows: Callable[..., Iterable[Row]] = import_module(module).rows
+    return [[str(entry) for entry in line] for line in rows(**case)]
+
+
+def confirm(experiment: Experiment) -> None:
+    """Compute one case of the stored table again, and renew the table's fingerprint of the library."""
+    path = experiment.out
+    now, then = fingerprints(experiment), head_of(path)
+    if then.get("experiment") != now["experiment"]:
+        raise ValueError(f"{path.name}: its experiment has changed; make the table anew")
+    places = [list(experiment.columns).index(key) for key in experiment.keys]
+    lines = {tuple(line[key] for key in experiment.keys): list(line.values()) for line in read(path)}
+    k = int(_digest(now), 16) % len(experiment.cases)
+    found = rows_of(experiment.module, experiment.cases[k])
+    for new in found:
+        old = lines.get(tuple(new[place] for place in places), [])
+        if len(new) != len(old) or not all(map(_close, new, old, [experiment.tolerance] * len(new))):
+            raise ValueError(f"{path.name}: a case gives {new}, and the table has {old}; make it anew")
+    renewed(path, now)
+    print(f"{path.name}: the {len(found)} lines of {dict(experiment.cases[k])} are as stored")
+
+
+def fingerprints(experiment: Experiment) -> dict[str, str]:
+    """Of the experiment (its script and its cases) and of the library that it uses."""
+    script = _source(experiment.module)
+    cases = [dict(case) for case in experiment.cases]
+    return {
+        "experiment": _digest([_tree(ast.parse(script)), list(experiment.columns), cases])[:16],
+        "library": _digest([_tree(ast.parse(_source(f"smalltorch.{m}"))) for m in used_by(experiment.module)])[:16],
+    }
+
+
+def used_by(module: str) -> list[str]:
+    """The modules of smalltorch that a module imports, directly or not, but for those that store tables."""
+    found: set[str] = set()
+    waiting = [module]
+    while waiting:
+        for node in ast.walk(ast.parse(_source(waiting.pop()))):
+            for name in _imported(node):
+                if name not in found:
+                    found.add(name)
+                    waiting.append(f"smalltorch.{name}")
+    return sorted(found - STORING - {module.removeprefix("smalltorch.")})
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+def _computed(experiment: Experiment, missing: Sequence[int]) -> Iterable[tuple[int, list[list[str]]]]:
+    """The lines of the missing cases, as they are done; progress goes to standard error."""
+    if not missing:
+        return
+    from distributed import Client, LocalCluster, as_completed  # nothing but a long run needs it
+
+    options, begun = experiment.options, time.monotonic()
+    cluster = options.scheduler or LocalCluster(
+        n_workers=options.workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+    )
+    with Client(cluster, timeout=PATIENCE) as client:
+        tasks = {client.submit(rows_of, experiment.module, dict(experiment.cases[k]), pure=False): k for k in missing}
+        workers = len(client.scheduler_info(n_workers=-1)["workers"])
+        for done, task in enumerate(as_completed(tasks), 1):
+            yield tasks[task], task.result()
+            left = (time.monotonic() - begun) / done * (len(tasks) - done)
+            running = min(workers, len(tasks) - done)
+            print(f"{done} of {len(tasks)} done, {running} running, about {math.ceil(left / 60)} minutes left",
+                  file=sys.stderr, flush=True)  # fmt: skip
+    if not options.scheduler:
+        cluster.close()
+
+
+def _close(new: str, old: str, tolerance: float) -> bool:
+    try:
+        return math.isclose(float(new), float(old), rel_tol=tolerance, abs_tol=tolerance)
+    except ValueError:
+        return new == old
+
+
+# -- fingerprints ------------------------------------------------------------------------------------------------------
+
+
+def _source(module: str) -> str:
+    spec = find_spec(module)
+    if spec is None or spec.origin is None:
+        raise ValueError(f"module: expected one with a file, got {module}")
+    return Path(spec.origin).read_text(encoding="utf-8")
+
+
+def _imported(node: ast.AST) -> list[str]:
+    """The modules of smalltorch that an import names, without `smalltorch.`."""
+    names: list[str] = []
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    ours = [name.removeprefix("smalltorch.") for name in names if name.startswith("smalltorch.")]
+    return [name for name in ours if _is_module(f"smalltorch.{name}")]
+
+
+def _is_module(name: str) -> bool:
+    try:
+        spec = find_spec(name)
+    except ModuleNotFoundError:  # of a function in a module
+        return False
+    return spec is not None and spec.origin is not None
+
+
+def _tree(node: Any) -> Any:
+    """A syntax tree as lists, the same for all versions of Python: without places, docstrings and empty fields."""
+    if isinstance(node, list):
+        return [_tree(entry) for entry in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = dict(ast.iter_fields(node))
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+        fields["body"] = fields["body"][1:]
+    kept = {name: _tree(value) for name, value in fields.items() if value not in (None, [])}
+    return [type(node).__name__, sorted((name, value) for name, value in kept.items() if name not in ("ctx", "kind"))]
+
+
+def _digest(what: Any) -> str:
+    return sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,196 @@
+"""The runner of the long runs: it keeps what is done, goes on after kills, and notices code that has changed."""
+
+import ast
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from smalltorch.experiments import depth_without_skips, placement, runner
+from smalltorch.experiments.runner import confirm, fingerprints, run, used_by
+from smalltorch.experiments.table import FOLDER, head_of, read
+
+TOY = '''
+"""Squares."""
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from smalltorch.experiments import runner
+from smalltorch.experiments.runner import Experiment
+
+COLUMNS = ("n", "square")
+
+
+def rows(n, pause, fatal):
+    """One line."""
+    with open(Path(__file__).with_suffix(".log"), "a") as log:
+        log.write(f"{n}\\n")
+    time.sleep(pause)
+    if n == fatal and not Path(__file__).with_suffix(".died").exists():
+        Path(__file__).with_suffix(".died").touch()
+        os._exit(1)
+    yield n, n**2  # what is measured
+
+
+def experiment(arguments: Sequence[str] | None = None) -> Experiment:
+    parser = runner.parser("Squares.")
+    parser.add_argument("--count", type=int, default=3)
+    parser.add_argument("--pause", type=float, default=0.0)
+    parser.add_argument("--fatal", type=int, default=-1)
+    options = parser.parse_args(arguments)
+    cases = [{"n": n, "pause": options.pause, "fatal": options.fatal} for n in range(options.count)]
+    return Experiment("toy", COLUMNS, ("n",), cases, "none", tolerance=1e-6, options=options)
+
+
+if __name__ == "__main__":
+    runner.run(experiment())
+'''
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A module `toy`, which worker processes find as well; its folder."""
+    (tmp_path / "toy.py").write_text(TOY)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    monkeypatch.setattr(sys, "argv", ["toy.py"])
+    yield tmp_path
+    sys.modules.pop("toy", None)
+
+
+def experiment(folder: Path, *options: str):
+    import toy
+
+    return toy.experiment(["--out", str(folder / "table.csv"), "--workers", "1", *options])
+
+
+def asked(folder: Path) -> list[str]:
+    return (folder / "toy.log").read_text().split()
+
+
+def test_a_run_makes_a_table_and_leaves_nothing_else(toy, capfd):
+    made = experiment(toy)
+    run(made)
+    assert read(toy / "table.csv") == [{"n": str(n), "square": str(n**2)} for n in range(3)]
+    head = head_of(toy / "table.csv")
+    assert head["seeds"] == "none" and head["lines"] == "3" and head["experiment"] == fingerprints(made)["experiment"]
+    assert not (toy / "table.unfinished").exists()
+    said = capfd.readouterr().err
+    assert "3 of 3 done, 0 running, about 0 minutes left" in said
+
+
+def test_a_worker_that_dies_loses_nothing(toy):
+    run(experiment(toy, "--fatal", "1"))
+    assert [line["square"] for line in read(toy / "table.csv")] == ["0", "1", "4"] and (toy / "toy.died").exists()
+
+
+def test_a_run_that_was_killed_goes_on_where_it_was(toy):
+    command = [sys.executable, "-m", "toy", "--out", "table.csv", "--workers", "1", "--pause", "0.5"]
+    running = subprocess.Popen(command, cwd=toy, start_new_session=True, stderr=subprocess.DEVNULL)
+    kept = toy / "table.unfinished"
+    while not (kept.exists() and [file for file in kept.iterdir() if file.suffix == ".json"]):
+        assert running.poll() is None
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    assert not (toy / "table.csv").exists()
+    before = asked(toy)
+    ended = subprocess.run(command, cwd=toy, check=True, capture_output=True, text=True)
+    assert [line["square"] for line in read(toy / "table.csv")] == ["0", "1", "4"]
+    assert "of 3 cases were done before" in ended.stderr and "0" not in asked(toy)[len(before) :]
+
+
+def test_a_scheduler_that_does_not_answer_is_an_error(toy, monkeypatch):
+    monkeypatch.setattr(runner, "PATIENCE", "1s")
+    with pytest.raises(OSError, match="Timed out trying to connect to tcp://127.0.0.1:9"):
+        run(experiment(toy, "--scheduler", "tcp://127.0.0.1:9"))
+
+
+def test_a_case_confirms_the_table_and_its_library(toy, capsys):
+    made = experiment(toy)
+    run(made)
+    path = toy / "table.csv"
+    path.write_text(path.read_text().replace(fingerprints(made)["library"], "0" * 16))
+    confirm(made)
+    assert head_of(path)["library"] == fingerprints(made)["library"] and len(read(path)) == 3
+    assert "are as stored" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("square", [0, 1, 4])
+def test_other_numbers_are_not_confirmed(toy, square):
+    made = experiment(toy, "--count", "3")
+    run(made)
+    path = toy / "table.csv"
+    text = path.read_text()
+    path.write_text("\n".join(f"{line}9" if line[:1].isdigit() else line for line in text.splitlines()) + "\n")
+    with pytest.raises(ValueError, match=r"table.csv: a case gives \['\d', '\d'\], and the table has .*; make it anew"):
+        confirm(made)
+
+
+def test_what_changes_the_numbers_changes_the_fingerprint(toy):
+    source, first = (toy / "toy.py").read_text(), fingerprints(experiment(toy))
+    for old, new, same in (
+        ("# what is measured", "# another comment", True),
+        ('"""One line."""', '"""Another line."""', True),
+        ("n, n**2", "n, n**3", False),
+        ("default=3", "default=4", False),
+    ):
+        (toy / "toy.py").write_text(source.replace(old, new))
+        sys.modules.pop("toy")
+        assert (fingerprints(experiment(toy))["experiment"] == first["experiment"]) == same, new
+    (toy / "toy.py").write_text(source)
+    sys.modules.pop("toy")
+    assert fingerprints(experiment(toy, "--count", "2"))["experiment"] != first["experiment"]
+
+
+def test_the_library_that_is_used_is_found_through_other_modules():
+    found = used_by("smalltorch.experiments.placement")
+    assert {"models", "attention", "train", "engine.sample", "spectral"} <= set(found)
+    assert not {"experiments.table", "experiments.runner", "files", "experiments.placement", "plot"} & set(found)
+
+
+def test_an_import_within_a_function_counts():
+    (node,) = (
+        n
+        for n in ast.walk(ast.parse("def f():\n    from smalltorch.norm import LayerNorm"))
+        if isinstance(n, ast.ImportFrom)
+    )
+    assert runner._imported(node) == ["norm"]
+
+
+MODULES = {"placement": placement, "depth_without_skips": depth_without_skips}
+TABLES = sorted(path.name for path in FOLDER.glob("*.csv"))
+
+
+def of_table(name: str):
+    """The experiment that a table's head names, with its options."""
+    _, _, module, *options = shlex.split(head_of(FOLDER / name)["command"])
+    made = MODULES[module.rpartition(".")[2]].experiment(options)
+    made.options.out = FOLDER / name
+    return made
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_stored_table_is_of_the_code_that_is_here(name):
+    """Where the library has changed, the command in the table's head with `--confirm`, and `--out` where it stands."""
+    head, now = head_of(FOLDER / name), fingerprints(of_table(name))
+    assert head.get("experiment") == now["experiment"], "the experiment has changed: make the table anew"
+    assert head.get("library") == now["library"], f"the library has changed: {head['command']} --confirm"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", TABLES)
+def test_a_case_of_a_stored_table_comes_out_again(name, tmp_path):
+    """Which one, the fingerprints choose."""
+    made = of_table(name)
+    made.options.out = tmp_path / name
+    shutil.copy(FOLDER / name, made.out)
+    confirm(made)
