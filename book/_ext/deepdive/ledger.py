@@ -30,7 +30,7 @@ from smalltorch.engine.schema import VERDICTS, Claim, Evidence, Record, anchor
 logger = logging.getLogger(__name__)
 
 
-TITLES, WIDTHS = ("Claim", "Verdict", "What holds, and on what evidence"), (34, 14, 52)
+TITLES, WIDTHS = ("Claim", "Verdict", "What holds, and on what evidence"), (33, 17, 50)
 
 
 def label(piece: Evidence, chapter: Chapter) -> str:
