@@ -50,7 +50,7 @@ help:
 	@echo "make manifest [NB=name]   write down what holds each chapter, from the outputs that are stored"
 	@echo "make notebooks [NB=name]  run notebooks and compare with their stored outputs"
 	@echo "make new-chapter NAME=…   start a chapter from the template (CONTRIBUTING.md)"
-	@echo "make toc                  write _toc.yml as book/parts.yml and the notebooks say"
+	@echo "make toc                  write _toc.yml and the ledger's pages as book/parts.yml and the notebooks say"
 	@echo "make diff-setup           let git show what differs between notebooks with nbdime"
 	@echo "make hook-setup           let git run make lint before every commit"
 	@echo "make lock                 pin again what requirements.in names (CONTRIBUTING.md)"

@@ -23,10 +23,24 @@
     if (button) setTimeout(() => button.focus());
   }, true);   // before its icon, on which a mouse clicks, is replaced
 
-  // A link to a folded solution unfolds it.
-  const unfold = () => document.getElementById(decodeURIComponent(location.hash.slice(1)))?.closest('.toggle-hidden')?.querySelector('.toggle-button').click();
-  window.addEventListener('load', unfold);
-  window.addEventListener('hashchange', unfold);
+  // A link to a folded solution or cell unfolds it, and a search in the page finds what is in it. A link to a claim that stood at a chapter's end
+  // leads on to its page of the ledger.
+  const target = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  const arrive = () => {
+    target()?.closest('.toggle-hidden')?.querySelector('.toggle-button').click();
+    target()?.querySelectorAll(':scope.cell > details.code').forEach(fold => { fold.open = true; });
+    const settled = target()?.closest('.settled');
+    if (settled) location.replace(settled.querySelector('a').href + location.hash);
+  };
+  window.addEventListener('load', arrive);
+  window.addEventListener('hashchange', arrive);
+  window.addEventListener('load', () => all('.admonition.toggle', box => {
+    const folded = [...box.children].slice(1).filter(part => !part.matches('button'));
+    const hide = () => folded.forEach(part => { part.hidden = box.classList.contains('toggle-hidden') ? 'until-found' : false; });
+    folded.forEach(part => part.addEventListener('beforematch', () => box.querySelector('.toggle-button').click()));
+    new MutationObserver(hide).observe(box, { attributeFilter: ['class'] });
+    hide();
+  }));
 
   // Paper is light.
   const root = document.documentElement;

@@ -22,7 +22,7 @@ import yaml
 from bs4 import BeautifulSoup, Tag
 
 import own
-from deepdive.book.contents import OPENINGS, outline
+from deepdive.book.contents import LEDGER, OPENINGS, outline
 from deepdive.book.contents import read as read_contents
 from smalltorch.files import in_one_line, write_text
 
@@ -84,6 +84,8 @@ def redirect(address: str, page: str, pages: set[str]) -> str | None:
         return address
     target = normpath(PurePosixPath(page).parent / unquote(url.path)) if url.path else f"{page}.html"
     name = target.removesuffix(".html")
+    if name.startswith(f"{LEDGER}/"):  # of the ledger, the page of all claims stands for those of the chapters
+        return "#" + anchor(LEDGER, f"chapter-{name.rpartition('/')[2]}")
     return "#" + anchor(name, unquote(url.fragment)) if name in pages and target.endswith(".html") else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from html import unescape
 from pathlib import Path
 
@@ -23,9 +23,17 @@ from smalltorch.files import in_one_line
 
 FORMULA = re.compile(r'<(span|div) class="[^"]*\bmath\b[^"]*"[^>]*>(.*?)</\1>', re.S)
 HEADING = re.compile(r"<h([1-6])[ >](.*?)</h\1>", re.S)
-EXERCISES = re.compile(r'<section id="exercises">(.*?)(?=<section id="what-this-chapter-settles">)', re.S)
+EXERCISES = re.compile(
+    r'<section id="exercises">(.*?)(?=<section id="(?:what-this-chapter-settles|references)">|$)', re.S
+)
+FOLDED = re.compile(
+    r'<details class="(?:code|check [a-z]+)">\s*<summary>.*?</summary>.*?</details>', re.S
+)  # is not printed
 OUTSIDE = re.compile(r"https?://(?!127\.0\.0\.1|localhost)|mailto:")
 LEAST = 25  # letters of a piece of text that is looked for
+MOST = 16  # printed pages of a chapter
+# Chapters that have more. The list only shrinks.
+NOT_YET = frozenset()
 
 
 def bare(text: str) -> str:
@@ -55,9 +63,9 @@ def headings(html: str, depth: int) -> Iterator[tuple[int, str]]:
 
 def pieces(html: str) -> Iterator[str]:
     """The beginnings of the pieces of text between the tags that are long enough to be recognised."""
-    for text in re.split(r"<[^>]*>", FORMULA.sub("<>", html)):
+    for text in re.split(r"<[^>]*>", FORMULA.sub("<>", FOLDED.sub("", html))):
         text = bare(unescape(text))
-        if len(text) >= LEAST and "codecell" not in text:  # what opens and closes a folded cell is not printed
+        if len(text) >= LEAST:
             yield text[:LEAST]
 
 
@@ -87,12 +95,31 @@ def compare(name: str, wanted: Counter, found: Counter) -> list[str]:
     return [f"{len(missing)} {name} of {wanted.total()} are missing, such as {missing[0]}"] if missing else []
 
 
+def chapter_lengths(begins: Mapping[str, int]) -> dict[str, int]:
+    """The number of printed pages of each chapter, by its name; `begins` is where each page of the book begins."""
+    ends = [*begins.values()][1:]
+    spans = zip(begins.items(), ends, strict=False)
+    return {page.rpartition("/")[2]: end - begin for (page, begin), end in spans if page.startswith("notebooks/")}
+
+
+def lengths(pages: Mapping[str, int], not_yet: Collection[str]) -> list[str]:
+    """The chapters that have too many pages and are not on the list of those that may, or are on it without need."""
+    found = [
+        f"{name} has {count} pages, {MOST} at most"
+        for name, count in pages.items()
+        if count > MOST and name not in not_yet
+    ]
+    done = [name for name in not_yet if pages.get(name, 0) <= MOST]
+    return [*found, *(f"{name} has no more than {MOST} pages now: take it off NOT_YET" for name in sorted(done))]
+
+
 def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str, str]) -> tuple[list[str], str]:
     """What is wrong with the PDF of these pages, one line each, and a line that says how much was looked at."""
-    wanted = [(1, "Contents")]
+    wanted, begins = [(1, "Contents")], {}
     for part, pages in order:
         wanted += [(1, bare(part))] if part and not pages[0].startswith(OPENINGS) else []
         for page in pages:
+            begins[page] = len(wanted)
             wanted += headings(texts[page], depth(part, page))
     entries = [(level, bare(entry.title), entry) for level, entry in outline(pdf.outline)]
     found = []
@@ -107,6 +134,8 @@ def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str
     found += compare("formulas", tex, Counter(alternatives(pdf.root_object["/StructTreeRoot"])))
 
     page_of = [pdf.get_destination_page_number(entry) for _, _, entry in entries]
+    counts = chapter_lengths({page: page_of[k] for page, k in begins.items() if k < len(page_of)})
+    found += lengths(counts, NOT_YET)
     exercises = [k for k, (_, title, _) in enumerate(entries) if title.endswith("Exercises")]
     looked_at = sorted({page for k in exercises for page in range(page_of[k], page_of[k + 1] + 1)})
     printed = "".join(bare(pdf.pages[page].extract_text()) for page in looked_at)
@@ -140,7 +169,8 @@ def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str
         embedded = any(key.startswith("/FontFile") for descriptor in descriptors for key in descriptor)
         if font["/Subtype"] != "/Type3" and not embedded:
             found.append(f"the font {font.get('/BaseFont')} is not embedded")
-    return found, f"{len(pdf.pages)} pages, {len(entries)} headings, {tex.total()} formulas, {len(links)} links"
+    size = f"{len(pdf.pages)} pages, {len(entries)} headings, {tex.total()} formulas, {len(links)} links"
+    return found, f"{size}; of the chapters: {', '.join(f'{name} {count}' for name, count in counts.items())}"
 
 
 def main() -> None:
@@ -152,7 +182,7 @@ def main() -> None:
             text = (html / f"{page}.html").read_text(encoding="utf-8")
             texts[page] = text.partition('<article class="bd-article">')[2].partition("</article>")[0]
         found, size = problems(PdfReader(html / PDF), order, texts)
-    print("\n".join(found) or f"{PDF}, {size}: all in order")
+    print(f"{PDF}, {size}", "\n".join(found) or "all in order", sep="\n")
     sys.exit(bool(found))
 
 

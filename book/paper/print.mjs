@@ -37,7 +37,7 @@ async function prepare(smallest) {
 function tooWide(column) {
   return [...document.querySelectorAll('body *')].filter(element => {
     const box = element.getBoundingClientRect();
-    return box.width && (box.right > column + 1 || box.left < -1) && ![...element.children].some(child => child.getBoundingClientRect().right > column + 1);
+    return box.width && element.checkVisibility() && (box.right > column + 1 || box.left < -1) && ![...element.children].some(child => child.getBoundingClientRect().right > column + 1);
   }).map(element => `wider than the page: ${element.closest('[id]')?.id}: ${element.outerHTML.slice(0, 120)}`);
 }
 

@@ -14,6 +14,7 @@ PAGES = {"a/x", "a/y"}
         ("../a/y.html", "#a/y"),
         ("y.html?part=one", "#a/y"),
         ("#here", "#a/x:here"),
+        ("../book/ledger/y.html#claim-1", "#book/ledger:chapter-y"),
         ("https://example.org/y.html", "https://example.org/y.html"),
         ("../genindex.html", None),
         ("../_sources/a/y.ipynb", None),

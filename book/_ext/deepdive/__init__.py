@@ -1,8 +1,10 @@
 """The book's Sphinx extension: what its pages show beyond what Sphinx and its themes do.
 
     book                             parts, chapters, claims and systems as plain data; it knows nothing of Sphinx
-    page                             what the pages share: the base of the directives, tables, filters, links, verdicts
-    ledger  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises
+    page                             what the pages share: their directives, tables, folds, filters, links, verdicts
+    ledger  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises,
+    glossary                         and terms
+    code                             the code of the chapters, folded
     moved                            old addresses, which lead on
     search                           what is found by name
     library                          the library's page, from its docstrings
@@ -19,12 +21,15 @@ from importlib import import_module
 ROOMS = (
     "page.directive",
     "page.tables",
+    "page.fold",
     "page.filters",
     "page.links",
     "ledger",
     "systems",
     "parts",
     "blocks",
+    "code",
+    "glossary",
     "moved",
     "search",
     "library.page",

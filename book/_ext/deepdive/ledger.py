@@ -1,7 +1,10 @@
 """The claims ledger: directives that show what `book.records` reads, and failures of a build whose ledger is not whole.
 
-{ledger-counts}   how many claims got which verdict, with bars, and links to them
-{ledger-table}    every claim, chapter by chapter, with verdict, statement and evidence
+{ledger-counts}    how many claims got which verdict, with bars, and links to them
+{ledger-table}     every claim, chapter by chapter, with verdict and statement, and what was done, at a glance
+{chapter-ledger}   on the page book/ledger/<chapter>: its claims, and the evidence in full
+
+A chapter itself says in one line what it settles, and leads there.
 """
 
 from __future__ import annotations
@@ -14,39 +17,20 @@ from sphinx.util import logging
 
 from deepdive.book import contents, records
 from deepdive.book.chapter import Chapter
+from deepdive.book.contents import ledger_page
 from deepdive.book.records import NOT_YET, SOURCES, Book
 from deepdive.page.directive import BookDirective
 from deepdive.page.filters import chosen, controls, facet, part_choices
+from deepdive.page.fold import fold, summary
 from deepdive.page.links import link
 from deepdive.page.tables import table
 from deepdive.page.verdicts import WORDS, mark, sentence
-from smalltorch.engine.schema import VERDICTS, Claim, Evidence, Record
+from smalltorch.engine.schema import VERDICTS, Claim, Evidence, Record, anchor
 
 logger = logging.getLogger(__name__)
 
 
-class folded(nodes.General, nodes.Element):
-    """What is folded away under its first child, a `summary`."""
-
-
-class summary(nodes.General, nodes.TextElement):
-    """The line under which something is folded away."""
-
-
-def visit_folded(self, node: folded) -> None:
-    self.body.append('<details class="evidence">')
-
-
-def depart_folded(self, node: folded) -> None:
-    self.body.append("</details>\n")
-
-
-def visit_summary(self, node: summary) -> None:
-    self.body.append("<summary>")
-
-
-def depart_summary(self, node: summary) -> None:
-    self.body.append("</summary>\n")
+TITLES, WIDTHS = ("Claim", "Verdict", "What holds, and on what evidence"), (33, 17, 50)
 
 
 def label(piece: Evidence, chapter: Chapter) -> str:
@@ -74,7 +58,33 @@ class LedgerCounts(BookDirective):
         return [total, table(("Verdict", "Claims"), rows, (40, 60), "How many claims got which verdict", kind="counts")]
 
 
-class LedgerTable(BookDirective):
+def signs(record: Record, chapter: Chapter) -> list[nodes.inline]:
+    """What was done for a claim, at a glance."""
+    labels = {label(piece, chapter): piece.kind for piece in record.evidence}
+    return [
+        nodes.inline("", words, classes=["shown", f"shown-{nodes.make_id(kind)}"]) for words, kind in labels.items()
+    ]
+
+
+class ClaimDirective(BookDirective):
+    """What both ledgers share: rows of claims, up to the evidence."""
+
+    def row(self, claim: Claim, record: Record, *evidence: nodes.Node) -> tuple[list[nodes.Node], ...]:
+        holds = self.markdown(record.statement)
+        if record.assumptions.strip():
+            holds.append(nodes.paragraph("", "", nodes.emphasis("", "Assuming: "), *self.inline(record.assumptions)))
+        verdict = nodes.paragraph("", "", mark(record.kind, *self.inline(record.verdict)))
+        return self.claim(claim), [verdict], [*holds, *evidence]
+
+    def claim(self, claim: Claim) -> list[nodes.Node]:
+        origin = nodes.Text(f"{claim.source}, ")
+        return [
+            *self.markdown(claim.claim),
+            nodes.paragraph("", "", origin, *self.inline(claim.place), classes=["origin"]),
+        ]
+
+
+class LedgerTable(ClaimDirective):
     def run(self) -> list[nodes.Node]:
         book = self.book
         found = [self.settled(book, chapter) for chapter in book.chapters.values() if book.claims_of(chapter.name)]
@@ -95,15 +105,21 @@ class LedgerTable(BookDirective):
 
     def settled(self, book: Book, chapter: Chapter) -> nodes.section:
         claims = [claim for claim in book.claims_of(chapter.name) if claim.id in book.records]
+        page = ledger_page(chapter.name)
         section = self.section(f"chapter-{chapter.name}")
         section += nodes.title("", "", *self.inline(chapter.title))
-        section += nodes.paragraph("", "", link([nodes.Text("Read the chapter")], chapter.page))
+        ways = [link([nodes.Text("Read the chapter")], chapter.page), link([nodes.Text("see its evidence")], page)]
+        section += nodes.paragraph("", "", ways[0], nodes.Text(" · "), ways[1])
         section += sentence(book.counts(book.claims_of(chapter.name)))
-        rows = [self.row(claim, book.records[claim.id], chapter) for claim in claims]
+        rows = []
+        for claim in claims:
+            record = book.records[claim.id]
+            shown = link(signs(record, chapter), page, f"#{anchor(claim.id)}")
+            rows.append(self.row(claim, record, nodes.paragraph("", "", shown, classes=["glance"])))
         section += table(
-            ("Claim", "Verdict", "What holds, and on what evidence"),
+            TITLES,
             rows,
-            (30, 16, 54),
+            WIDTHS,
             f"Claims settled in the chapter {chapter.title}",
             [f"claim-{claim.id}" for claim in claims],
             [self.facets(claim, book) for claim in claims],
@@ -111,26 +127,51 @@ class LedgerTable(BookDirective):
         )
         return section
 
-    def row(self, claim: Claim, record: Record, chapter: Chapter) -> tuple[list[nodes.Node], ...]:
-        holds = self.markdown(record.statement)
-        if record.assumptions.strip():
-            holds.append(nodes.paragraph("", "", nodes.emphasis("", "Assuming: "), *self.inline(record.assumptions)))
-        evidence = nodes.bullet_list(classes=["evidence"])
-        for piece in record.evidence:
-            shown = nodes.paragraph("", "", *self.evidence(piece, chapter))
-            evidence += nodes.list_item("", shown, *self.conclusions(piece))
-        labels = {label(piece, chapter): piece.kind for piece in record.evidence}
-        signs = [
-            nodes.inline("", words, classes=["shown", f"shown-{nodes.make_id(kind)}"]) for words, kind in labels.items()
-        ]
-        holds.append(folded("", summary("", "", *signs), evidence))
-        verdict = nodes.paragraph("", "", mark(record.kind, *self.inline(record.verdict)))
-        return self.claim(claim), [verdict], holds
+    def waiting(self, claims: list[Claim], book: Book) -> nodes.section:
+        section = self.section("not-yet-examined")
+        section += nodes.title("", "Not yet examined")
+        section += nodes.paragraph("", f"{len(claims)} claims wait for chapters that are not yet written.")
+        rows = [(self.claim(claim), [nodes.paragraph("", claim.chapter)]) for claim in claims]
+        section += table(
+            ("Claim", "Chapter to come"),
+            rows,
+            (80, 20),
+            "Claims not yet examined",
+            [f"claim-{claim.id}" for claim in claims],
+            [self.facets(claim, book) for claim in claims],
+            "filtered",
+        )
+        return section
 
-    def evidence(self, piece: Evidence, chapter: Chapter) -> list[nodes.Node]:
+
+class ChapterLedger(ClaimDirective):
+    def run(self) -> list[nodes.Node]:
+        book = self.book
+        chapter = next(chapter for chapter in book.chapters.values() if ledger_page(chapter.name) == self.env.docname)
+        claims = [claim for claim in book.claims_of(chapter.name) if claim.id in book.records]
+        line = nodes.paragraph("", "", link([nodes.Text("Read the chapter")], chapter.page), nodes.Text(" · "))
+        line += link([nodes.Text("all claims of the book")], "book/ledger", f"#chapter-{chapter.name}")
+        rows = [
+            self.row(claim, book.records[claim.id], self.evidence(book.records[claim.id], chapter)) for claim in claims
+        ]
+        label = f"Claims settled in the chapter {chapter.title}"
+        made = table(TITLES, rows, WIDTHS, label, [anchor(claim.id) for claim in claims], kind="claims")
+        return [line, sentence(book.counts(claims)), made]
+
+    def evidence(self, record: Record, chapter: Chapter) -> fold:
+        """What was done, at a glance, with what it shows folded under it."""
+        pieces = nodes.bullet_list(classes=["evidence"])
+        for piece in record.evidence:
+            shown = nodes.paragraph("", "", *self.piece(piece, chapter))
+            pieces += nodes.list_item("", shown, *self.conclusions(piece))
+        return fold("", summary("", "", *signs(record, chapter)), pieces, classes=["evidence"])
+
+    def piece(self, piece: Evidence, chapter: Chapter) -> list[nodes.Node]:
         """The kind of evidence, as a link to the cell that gave it, and what it says."""
-        rest = piece.text.removeprefix(piece.kind) if piece.text.startswith(piece.kind) else f": {piece.text}"
-        kind, *said = [node for node in self.inline(f"**{piece.kind}**{rest}") if node.astext()]
+        text = piece.text.removesuffix(f" ({', '.join(piece.about)})") if piece.kind == "cited" else piece.text
+        rest = text.removeprefix(piece.kind) if text.startswith(piece.kind) else f": {text}"
+        works = f" {{cite}}`{','.join(piece.about)}`" if piece.kind == "cited" else ""
+        kind, *said = [node for node in self.inline(f"**{piece.kind}**{rest}{works}") if node.astext()]
         cell = chapter.cell_of(piece)
         return [link([kind], chapter.page, f"#{cell}" if cell else ""), *said]
 
@@ -149,32 +190,31 @@ class LedgerTable(BookDirective):
             found.append(nodes.paragraph("", "", closed, nodes.Text(", ".join(piece.by)), classes=["conclusion"]))
         return found
 
-    def claim(self, claim: Claim) -> list[nodes.Node]:
-        origin = nodes.paragraph(
-            "",
-            "",
-            nodes.literal("", claim.id),
-            nodes.Text(f" {claim.source}, "),
-            *self.inline(claim.place),
-            classes=["claim-origin"],
-        )
-        return [origin, *self.markdown(claim.claim)]
 
-    def waiting(self, claims: list[Claim], book: Book) -> nodes.section:
-        section = self.section("not-yet-examined")
-        section += nodes.title("", "Not yet examined")
-        section += nodes.paragraph("", f"{len(claims)} claims wait for chapters that are not yet written.")
-        rows = [(self.claim(claim), [nodes.paragraph("", claim.chapter)]) for claim in claims]
-        section += table(
-            ("Claim", "Chapter to come"),
-            rows,
-            (80, 20),
-            "Claims not yet examined",
-            [f"claim-{claim.id}" for claim in claims],
-            [self.facets(claim, book) for claim in claims],
-            "filtered",
-        )
-        return section
+def settled_line(book: Book, chapter: Chapter) -> nodes.paragraph:
+    """What a chapter settles, in one line, which leads to its page of the ledger.
+
+    The anchors of its claims stand here, too, for they stood on this page once (book.js leads them on).
+    """
+    claims = [record.claim for record, _ in chapter.records]
+    said = f"This chapter settles {len(claims)} claim{'' if len(claims) == 1 else 's'} of the notes: "
+    counts = sentence(book.counts(claim for claim in book.claims if claim.id in claims))
+    anchors = [nodes.inline(ids=[anchor(claim)]) for claim in claims]
+    way = link([nodes.Text("its page of the ledger")], ledger_page(chapter.name))
+    line = nodes.paragraph("", "", *anchors, nodes.Text(said), *counts.children, nodes.Text(" → "), way)
+    line["classes"].append("settled")
+    return line
+
+
+def settle(app: Sphinx, doctree: nodes.document) -> None:
+    """Put this line where a chapter's closing shows the table of its claims."""
+    chapter = app.env.book_records.pages.get(app.env.docname)
+    closings = {cell for _, cell in chapter.closings} if chapter else ()
+    for cell in doctree.findall(nodes.container):
+        if cell.get("nb_element") == "cell_code" and cell["cell_index"] in closings:
+            output = cell.children[-1]
+            output.children = [settled_line(app.env.book_records, chapter)] if chapter.records else []
+            cell["cell_metadata"] = {"tags": ["hide-input"]}  # the line is seen, whatever is folded
 
 
 def report_problems(app: Sphinx) -> None:
@@ -199,9 +239,9 @@ def anchor_cells(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    app.add_node(folded, html=(visit_folded, depart_folded))
-    app.add_node(summary, html=(visit_summary, depart_summary))
     app.add_directive("ledger-counts", LedgerCounts)
     app.add_directive("ledger-table", LedgerTable)
+    app.add_directive("chapter-ledger", ChapterLedger)
     app.connect("builder-inited", report_problems)
     app.connect("doctree-read", anchor_cells)
+    app.connect("doctree-read", settle)

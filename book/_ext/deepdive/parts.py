@@ -10,9 +10,10 @@ from collections.abc import Iterable
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 
 from deepdive.book.chapter import Chapter
-from deepdive.book.contents import Part
+from deepdive.book.contents import Part, ledger_page
 from deepdive.book.records import Book
 from deepdive.page.directive import BookDirective
 from deepdive.page.filters import chosen
@@ -24,6 +25,15 @@ from smalltorch.engine.schema import VERDICTS
 
 def seconds(chapters: Iterable[Chapter]) -> str:
     return f"{sum(chapter.seconds or 0 for chapter in chapters)} s"
+
+
+def planned(env: BuildEnvironment, part: Part) -> list[str]:
+    """The chapters of a part that are not yet written."""
+    return [name for name in part.chapters if part.page(name) not in env.found_docs]
+
+
+def in_words(names: Iterable[str]) -> str:
+    return ", ".join(name.replace("-", " ") for name in names)
 
 
 class BookMap(BookDirective):
@@ -57,10 +67,14 @@ class BookMap(BookDirective):
         return mark(kind, nodes.inline("", WORDS.get(kind, kind), classes=["visually-hidden"]))
 
     def to_come(self, book: Book) -> list[nodes.Node]:
-        rest = [part for part in book.parts if not book.written(part)]
-        counts = {part.title: len(book.claims_of(*part.chapters)) for part in rest}
-        listed = ", ".join(f"{title} ({count})" if count else title for title, count in counts.items())
-        return [nodes.paragraph("", f"To come, with the number of their claims: {listed}.")] if rest else []
+        """The parts of which chapters are planned and not yet written, while there are any."""
+        rest = nodes.bullet_list()
+        for part in book.parts:
+            if names := planned(self.env, part):
+                count = len(book.claims_of(*names))
+                said = f"{part.title}: {in_words(names)}" + (f", with {count} claims" if count else "")
+                rest += nodes.list_item("", nodes.paragraph("", said))
+        return [nodes.paragraph("", "Planned, and not yet written:"), rest] if rest.children else []
 
 
 class PartOverview(BookDirective):
@@ -72,7 +86,9 @@ class PartOverview(BookDirective):
             title = nodes.term("", "", link(self.inline(chapter.title), chapter.page))
             about = [nodes.paragraph("", "", *self.inline(chapter.result)), self.state_of(chapter)]
             entries += nodes.definition_list_item("", title, nodes.definition("", *about, *self.systems_of(chapter)))
-        return [self.total(part), entries]
+        rest = planned(self.env, part)
+        to_come = [nodes.paragraph("", f"Planned, and not yet written: {in_words(rest)}.")] if rest else []
+        return [self.total(part), entries, *to_come]
 
     def total(self, part: Part) -> nodes.paragraph:
         """The part's counts, each a link to its rows in the ledger, and to the systems in their index."""
@@ -86,7 +102,7 @@ class PartOverview(BookDirective):
         claims = self.book.claims_of(chapter.name)
         line = sentence(self.book.counts(claims))
         if claims:
-            line += [nodes.Text(" · "), link([nodes.Text("in the ledger")], "book/ledger", f"#chapter-{chapter.name}")]
+            line += [nodes.Text(" · "), link([nodes.Text("in the ledger")], ledger_page(chapter.name))]
         line += nodes.Text(f" · runs in {seconds([chapter])}")
         return line
 

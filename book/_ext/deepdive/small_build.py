@@ -10,11 +10,12 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-SHARED = ("page.directive", "page.tables", "page.links", "ledger")
+SHARED = ("page.directive", "page.tables", "page.fold", "page.links", "ledger")
 CONF = """\
 from importlib import import_module
 
-extensions = ["myst_nb", "sphinx_proof", "sphinx_exercise"]
+extensions = ["myst_nb", "sphinx_proof", "sphinx_exercise", "sphinxcontrib.bibtex"]
+bibtex_bibfiles = ["book/references.bib"]
 myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "dollarmath"]
 nb_execution_mode = "off"
 numfig = True

@@ -45,7 +45,7 @@ class SystemsTable(BookDirective):
         ]
 
     def row(self, system: System, book: Book) -> tuple[list[nodes.Node], ...]:
-        origin = nodes.paragraph("", f"{system.number} · {system.source}, {system.section}", classes=["claim-origin"])
+        origin = nodes.paragraph("", f"{system.number} · {system.source}, {system.section}", classes=["origin"])
         name = nodes.paragraph(
             "", "", nodes.strong("", "", *self.inline(system.name)), nodes.Text(": "), *self.inline(system.what)
         )

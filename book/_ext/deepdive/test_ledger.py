@@ -1,4 +1,4 @@
-"""The ledger's page of a small book: each piece of evidence leads to the cell that gave it, and to no other."""
+"""The ledger of a small book: each piece of evidence leads to the cell that gave it, and a chapter to its page."""
 
 import re
 from dataclasses import replace
@@ -58,38 +58,45 @@ moved: {}
         "book/claims.csv": "id,source,place,claim,chapter\n"
         + ("" if evidence is None else "N1-1,N1,§1,It is said.,sinks\n")
         + "N1-2,N1,§1,And this.,other\n",
-        "book/references.bib": "@book{key,\n}\n",
+        "book/references.bib": "@misc{key,\n title = {All}, author = {Other, An}, year = {1999}\n}\n",
         "book/systems.csv": "number,source,section,name,what,kind,where\n",
-        "index.md": "# Book\n```{toctree}\nnotebooks/one/sinks\nbook/ledger\n```\n",
+        "index.md": "# Book\n```{toctree}\nnotebooks/one/sinks\nbook/ledger\nbook/ledger/sinks\n```\n",
         "book/ledger.md": "# Ledger\n\n```{ledger-table}\n```\n",
+        "book/ledger/sinks.md": "# Claims\n\n```{chapter-ledger}\n```\n\n```{bibliography}\n```\n",
         "notebooks/one/sinks.ipynb": chapter(evidence),
     }
     said = small_build(folder, files)
-    return said, (folder / "html/book/ledger.html").read_text(encoding="utf-8")
+    return said, page(folder, "book/ledger/sinks")
+
+
+def page(folder, name):
+    return (folder / f"html/{name}.html").read_text(encoding="utf-8")
 
 
 def links(html):
-    return re.findall(r'<a class="reference internal" href="../notebooks/one/sinks.html(#[^"]*)"><strong>(.*?)<', html)
+    return re.findall(
+        r'<a class="reference internal" href="../../notebooks/one/sinks.html(#[^"]*)"><strong>(.*?)<', html
+    )
 
 
 def test_each_piece_of_evidence_leads_to_its_cell(tmp_path):
     said, html = build(tmp_path)
     assert said == ""
     assert links(html) == [("#cell-c3", "derived"), ("#cell-d4", "verified")]
-    chapter_page = (tmp_path / "html/notebooks/one/sinks.html").read_text(encoding="utf-8")
-    assert [name for name in ("a1", "b2", "c3", "d4") if f'id="cell-{name}"' in chapter_page] == ["c3", "d4"]
+    html = page(tmp_path, "notebooks/one/sinks")
+    assert [name for name in ("a1", "b2", "c3", "d4") if f'id="cell-{name}"' in html] == ["c3", "d4"]
 
 
 @pytest.mark.parametrize("cell", [-1, 3])
 def test_evidence_from_no_cell_of_the_chapter_fails_the_build_and_is_no_dead_link(tmp_path, cell):
     said, html = build(tmp_path, (Evidence("derived", "all", cell, ("x = y",)),))
     assert f"is from cell {cell}, which is not in the chapter" in said
-    assert links(html) == [] and 'href="../notebooks/one/sinks.html"><strong>derived<' in html
+    assert links(html) == [] and 'href="../../notebooks/one/sinks.html"><strong>derived<' in html
 
 
 def rows(html):
     """The text of the rows' evidence: what is seen, and what is folded under it."""
-    folded = re.findall(r'<details class="evidence"><summary>(.*?)</summary>(.*?)</details>', html, re.DOTALL)
+    folded = re.findall(r'<details class="evidence">\s*<summary>(.*?)</summary>(.*?)</details>', html, re.DOTALL)
     return [[" ".join(re.sub(r"<[^>]+>", " ", part).split()) for part in parts] for parts in folded]
 
 
@@ -103,7 +110,7 @@ LABELS = {
     Evidence("fact", "it", 1, ("1 = 1",)): "fact",
     Evidence("computed", "it", 1, ("1 = 1",), (), "n = 6"): "computed at n = 6",
     Evidence("measured", "it", 1, ("m: above 1",), (), "12 texts of SmolLM2"): "measured on 12 texts of SmolLM2",
-    Evidence("cited", "it (key)", 1, ("it",), about=("key",)): "cited",
+    Evidence("cited", "it (key)", 1, ("it",), about=("key",)): "cited",  # the key is not shown
 }
 
 
@@ -112,6 +119,7 @@ def test_what_was_shown_is_seen_at_a_glance_and_folded_under_it(tmp_path):
     assert said == ""
     ((glance, folded),) = rows(html)
     assert glance == " ".join(LABELS.values())
+    assert "cited : it [ Oth99 ]" in folded  # by the work, not by its key
     for kind in ("derived", "proved-in-text", "fact", "computed", "measured", "cited"):
         assert f'<span class="shown shown-{kind}">' in html
     said, html = build(tmp_path / "again", (replace(EVIDENCE[0], given=("y ≥ 0 for all i",), instance="n = 2, x = 1"),))
@@ -122,6 +130,29 @@ def test_what_was_shown_is_seen_at_a_glance_and_folded_under_it(tmp_path):
     )
 
 
-def test_a_chapter_without_claims_has_no_table(tmp_path):
-    said, html = build(tmp_path, None)
-    assert said == "" and "chapter-sinks" not in html
+def test_the_ledger_of_all_claims_leads_to_the_evidence_on_the_page_of_the_chapter(tmp_path):
+    build(tmp_path)
+    html = page(tmp_path, "book/ledger")
+    (row,) = re.findall(r'<tr [^>]*id="claim-N1-1">(.*?)</tr>', html, re.DOTALL)
+    glance = re.search(r'<a class="reference internal" href="ledger/sinks.html#claim-n1-1">(.*?)</a>', row, re.DOTALL)
+    assert 'shown-derived">proved for all n' in glance[1] and 'shown-verified">' in glance[1]
+    assert 'id="claim-n1-1"' in page(tmp_path, "book/ledger/sinks") and "cell-c3" not in html
+    assert '<code class="docutils literal notranslate"><span class="pre">N1-1' not in html
+
+
+def test_a_chapter_says_in_one_line_what_it_settles_and_leads_to_its_page_of_the_ledger(tmp_path):
+    build(tmp_path)
+    html = page(tmp_path, "notebooks/one/sinks")
+    (line,) = re.findall(r'<p class="settled">(.*?)</p>', html, re.DOTALL)
+    said = " ".join(re.sub(r"<[^>]+>", "", line).split())
+    assert said == "This chapter settles 1 claim of the notes: 1 true → its page of the ledger"
+    assert 'id="claim-n1-1"' in line and 'href="../../book/ledger/sinks.html"' in line
+    assert '<span class="verdict verdict-true">1 true</span>' in line
+
+
+def test_a_chapter_without_claims_has_neither_table_nor_line(tmp_path):
+    build(tmp_path, None)
+    assert "chapter-sinks" not in page(tmp_path, "book/ledger")
+    assert "settle" not in re.sub(
+        r"<summary>.*?</summary>", "", page(tmp_path, "notebooks/one/sinks").partition("<main")[2]
+    )

@@ -13,6 +13,8 @@ import yaml
 
 import toc
 from deepdive.book import contents, records
+from deepdive.page.verdicts import WORDS
+from smalltorch.engine.schema import VERDICTS, anchor
 
 ROOT = Path(__file__).resolve().parents[3]
 CHAPTER = "notebooks/spectrum/norm-bounds"
@@ -43,7 +45,7 @@ def build(tmp_path_factory):
     def build(name):
         if name not in built:
             root = tmp_path_factory.mktemp(name)
-            pages = [entry.relative_to(ROOT) for entry in (ROOT / "book").iterdir()]
+            pages = [entry.relative_to(ROOT) for entry in (ROOT / "book").iterdir() if entry.name != "ledger"]
             for entry in (*pages, "lib", "CITATION.cff", f"{CHAPTER}.ipynb", "notebooks/spectrum/causal.ipynb"):
                 (root / entry).parent.mkdir(parents=True, exist_ok=True)
                 (root / entry).symlink_to(ROOT / entry)
@@ -141,9 +143,18 @@ def test_the_map_has_what_the_records_say(build):
     for title, names, seconds in [*expected, whole]:
         counts = [str(count) for count in book.counts(book.claims_of(*names)).values() if count]
         assert f"{title} {' '.join(counts)} {seconds} s" in rows
+
+
+def test_what_is_planned_is_said_on_the_first_page_and_on_that_of_the_part(build):
+    root = build("none")
+    book = records.read_book(root)
     attention = next(part for part in book.parts if part.title == "Attention")
-    to_come = f"Overview, Attention ({len(book.claims_of(*attention.chapters))}), Position"  # no claims, no number
-    assert to_come in words(page(root, "book/index"))
+    count = len(book.claims_of(*attention.chapters))
+    first = words(page(root, "book/index"))
+    assert f"Overview: overview Attention: attention, reach, softmax, scaling, heads, with {count} claims" in first
+    assert "The spectrum of attention: logit span, products, measuring, placement, with" in first
+    rest = "Planned, and not yet written: logit span, products, measuring, placement."
+    assert rest in words(page(root, "book/parts/spectrum"))
 
 
 def test_the_page_of_a_part_counts_its_claims_and_has_the_chapters_results(build):
@@ -186,24 +197,46 @@ def rows(html):
     return dict(re.findall(r'<tr [^>]*id="([^"]+)">(.*?)</tr>', html, re.S))
 
 
-def test_the_ledger_has_each_record_with_its_verdict_mark_and_evidence(build):
-    found = rows(page(build("none"), "book/ledger"))
+def kind_of(record):
+    return re.match(r"true if|\w+", record["verdict"])[0]
+
+
+@pytest.mark.parametrize("of", ["all claims", *CHAPTERS])
+def test_the_ledger_has_each_record_with_its_verdict_mark(build, of):
+    found = rows(page(build("none"), "book/ledger" if of == "all claims" else f"book/ledger/{of}"))
     records, claims = recorded()
-    assert len(records) == 16 and sorted(found) == sorted(f"claim-{claim['id']}" for claim in claims)
+    if of == "all claims":
+        assert len(records) == 16 and sorted(found) == sorted(f"claim-{claim['id']}" for claim in claims)
+    else:
+        records = [record for record in records if record["chapter"] == of]
+        assert sorted(found) == sorted(anchor(record["claim"]) for record in records) and records
     for record in records:
-        row = found[f"claim-{record['claim']}"]
-        kind = re.match(r"true if|\w+", record["verdict"])[0]
-        assert f'<span class="verdict verdict-{kind.replace(" ", "-")}">' in row, record["claim"]
+        row = found[f"claim-{record['claim']}" if of == "all claims" else anchor(record["claim"])]
+        assert f'<span class="verdict verdict-{kind_of(record).replace(" ", "-")}">' in row, record["claim"]
         assert record["verdict"].partition("$")[0].strip() in words(row)
-        assert re.findall(r"<strong>([\w ]+)</strong></a>", row) == [piece["kind"] for piece in record["evidence"]]
         assert ("Assuming:" in words(row)) == bool(record["assumptions"])
+        assert record["claim"] not in words(row)
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_the_page_of_a_chapter_in_the_ledger_has_all_evidence_and_the_chapter_counts_it(build, name):
+    found = rows(page(build("none"), f"book/ledger/{name}"))
+    records = [record for record in recorded()[0] if record["chapter"] == name]
+    for record in records:
+        kinds = re.findall(r"<strong>([\w ]+)</strong></a>", found[anchor(record["claim"])])
+        assert kinds == [piece["kind"] for piece in record["evidence"]]
+    said = words(re.search(r'<p class="settled">(.*?)</p>', page(build("none"), f"notebooks/spectrum/{name}"), re.S)[1])
+    counts = Counter(map(kind_of, records))
+    told = [f"{counts[kind]} {WORDS.get(kind, kind)}" for kind in VERDICTS if counts[kind]]
+    number = f"{len(records)} claim{'s' if len(records) > 1 else ''}"
+    assert said == f"This chapter settles {number} of the notes: {' · '.join(told)} → its page of the ledger"
 
 
 def test_the_ledger_counts_the_records(build):
     html = words(page(build("none"), "book/ledger"))
     records, claims = recorded()
     assert f"Of {len(claims)} claims, {len(records)} are examined." in html
-    kinds = Counter(re.match(r"true if|\w+", record["verdict"])[0] for record in records)
+    kinds = Counter(map(kind_of, records))
     kinds["not yet examined"] = len(claims) - len(records)
     for kind, count in kinds.items():
         assert f"{'true if …' if kind == 'true if' else kind} {count}" in html, kind

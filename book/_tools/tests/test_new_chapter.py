@@ -112,7 +112,32 @@ def test_contents_that_are_not_what_the_parts_say_are_found(root):
     toc.write(root)
     path = root / "book/parts.yml"
     path.write_text(path.read_text(encoding="utf-8").replace("book/preface", "book/foreword"), encoding="utf-8")
-    assert toc.problems(root) == ["_toc.yml is not what book/parts.yml says: make toc"]
+    assert toc.problems(root) == ["_toc.yml is not what book/parts.yml and the notebooks say: make toc"]
+
+
+def test_a_chapter_with_claims_has_its_page_of_the_ledger_and_one_without_has_none(root):
+    new_chapter.create(root, "sinusoids")
+    new_chapter.create(root, "my-chapter", "attention")
+    (page,) = (root / "book/ledger").iterdir()
+    assert page.name == "sinusoids.md"
+    text = page.read_text(encoding="utf-8")
+    assert text == "# Claims: sinusoids: the question that this chapter answers?\n\n```{chapter-ledger}\n```\n"
+    assert "      - file: book/ledger\n        sections:\n          - file: book/ledger/sinusoids\n" in (
+        root / "_toc.yml"
+    ).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("spoil", ["missing", "of another title", "of no chapter"])
+def test_pages_of_the_ledger_that_are_missing_or_stale_are_found_and_written_anew(root, spoil):
+    new_chapter.create(root, "sinusoids")
+    page = root / "book/ledger" / ("other.md" if spoil == "of no chapter" else "sinusoids.md")
+    if spoil == "missing":
+        page.unlink()
+    else:
+        page.write_text("# Claims: another\n", encoding="utf-8")
+    assert toc.problems(root) == [f"book/ledger/{page.name} is not what book/parts.yml and the notebooks say: make toc"]
+    toc.write(root)
+    assert toc.problems(root) == []
 
 
 def test_the_first_chapter_of_a_part_brings_the_page_that_opens_it(root):

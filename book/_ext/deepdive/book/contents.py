@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +13,14 @@ import yaml
 
 FILE = "book/parts.yml"
 OPENINGS = "book/parts/"  # where the pages are that open the parts
+LEDGER = "book/ledger"
 BEFORE, AFTER = "Before you start", "Back matter"
 HEAD = f"# Written by make toc from {FILE} and the notebooks that exist; make lint compares.\n"
+
+
+def ledger_page(chapter: str) -> str:
+    """The page with a chapter's claims and their evidence, below that of all claims."""
+    return f"{LEDGER}/{chapter}"
 
 
 @dataclass(frozen=True)
@@ -78,11 +85,12 @@ def outline(root: Path, contents: Contents) -> list[tuple[str, list[str]]]:
     return [(title, pages) for title, pages in found if pages]
 
 
-def toc(root: Path, contents: Contents) -> str:
-    """The text of `_toc.yml`.
+def toc(root: Path, contents: Contents, settling: Iterable[str] = ()) -> str:
+    """The text of `_toc.yml`; `settling` are the chapters that have a page of the ledger.
 
     A part is two lists, without a caption: the page that opens it, which has no number, and its chapters, which have.
     """
+    below = {LEDGER: [f"          - file: {ledger_page(name)}" for name in settling]}
     lines = ["format: jb-book", f"root: {contents.root}", "parts:"]
     for title, pages in outline(root, contents)[1:]:
         if pages[0].startswith(OPENINGS):
@@ -90,7 +98,11 @@ def toc(root: Path, contents: Contents) -> str:
             pages = pages[1:]
         else:
             lines.append(f"  - caption: {title}")
-        lines += ["    chapters:", *(f"      - file: {page}" for page in pages)]
+        lines.append("    chapters:")
+        for page in pages:
+            lines.append(f"      - file: {page}")
+            if below.get(page):
+                lines += ["        sections:", *below[page]]
     return HEAD + "\n".join(lines) + "\n"
 
 

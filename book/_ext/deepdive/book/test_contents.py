@@ -46,6 +46,12 @@ def test_the_contents_hold_what_exists_in_its_order(root):
     }
 
 
+def test_the_pages_of_the_ledger_stand_below_it(root):
+    parsed = yaml.safe_load(contents.toc(root, contents.read(root), ["a", "c"]))
+    below = [{"file": "book/ledger/a"}, {"file": "book/ledger/c"}]
+    assert parsed["parts"][-1]["chapters"] == [{"file": "book/ledger", "sections": below}]
+
+
 def test_a_chapter_moves_with_its_line(root):
     before = contents.outline(root, contents.read(root))
     (root / contents.FILE).write_text(PARTS.replace("[a, b, c]", "[c, b, a]"), encoding="utf-8")

@@ -1,0 +1,90 @@
+// The code of the chapters: how much of a page's height it takes as the page folds it, and the choice that shows or hides all of it.
+import { chapters, expect, FOLDER, NARROW, source, test, WIDE } from './book.mjs';
+import path from 'node:path';
+
+const MOST = 0.15;   // of a chapter's height, at the width of a desk
+// Chapters in which open code takes more. The list only shrinks.
+const NOT_YET = [
+  'add-and-norm', 'attention', 'batch-norm', 'causal', 'cubic-law', 'four-variants', 'generation',
+  'heads', 'layer-norm', 'logit-span', 'machine', 'measuring', 'norm-bounds', 'paths',
+  'placement', 'products', 'reach', 'scaling', 'skips-and-mlps', 'softmax',
+];
+
+const name = page => path.basename(page, '.html');
+const page = chapters.find(page => /<details class="code" open/.test(source(page)) && source(page).includes('<details class="code">'));
+const states = page => page.locator('details.code').evaluateAll(folds => folds.map(fold => fold.open));
+const choice = page => page.getByLabel('Code', { exact: true });
+
+test.describe('the share of open code', () => {
+  test.use({ viewport: WIDE });
+  for (const chapter of chapters)
+    test(`in ${chapter}`, async ({ page }) => {
+      await page.goto(chapter);
+      const share = await page.evaluate(() => {
+        const height = element => element.getBoundingClientRect().height;
+        return [...document.querySelectorAll('details.code[open] > .cell_input')].reduce((sum, code) => sum + height(code), 0) / height(document.querySelector('article'));
+      });
+      console.log(`open code in ${name(chapter)}: ${(100 * share).toFixed(0)} % of its height`);
+      if (NOT_YET.includes(name(chapter))) expect(share, `${name(chapter)} meets the limit now: take it off the list`).toBeGreaterThan(MOST);
+      else expect(share, 'the share of open code').toBeLessThanOrEqual(MOST);
+    });
+  test('is looked for in chapters that there are', () => expect(NOT_YET.filter(listed => !chapters.some(chapter => name(chapter) === listed))).toEqual([]));
+});
+
+for (const [where, options] of [['over http', {}], ['from a folder', { baseURL: FOLDER }]])
+  test.describe(where, () => {
+    test.use(options);
+    test('all code is shown or hidden by keyboard, on every chapter from then on', async ({ page: tab }) => {
+      await tab.goto(page);
+      const first = await states(tab);
+      expect(new Set(first), 'as the tags say').toEqual(new Set([true, false]));
+      await choice(tab).focus();
+      await tab.keyboard.press('ArrowDown');
+      expect(new Set(await states(tab)), 'all').toEqual(new Set([true]));
+      await tab.goto(chapters.find(other => other !== page));
+      expect(new Set(await states(tab)), 'on another chapter').toEqual(new Set([true]));
+      await choice(tab).selectOption('none');
+      expect(new Set(await states(tab)), 'none').toEqual(new Set([false]));
+      await tab.goto(page);
+      expect(new Set(await states(tab)), 'none, back on the first').toEqual(new Set([false]));
+      await choice(tab).selectOption('');
+      expect(await states(tab), 'as before').toEqual(first);
+    });
+  });
+
+test('a page without code has no choice, and paper neither', async ({ page: tab }) => {
+  await tab.goto('book/ledger.html');
+  await expect(choice(tab)).toHaveCount(0);
+  await tab.goto(page);
+  await tab.emulateMedia({ media: 'print' });
+  await expect(choice(tab)).toBeHidden();
+});
+
+test('what is searched for in the page opens what folds it', async ({ page: tab }) => {
+  await tab.goto(chapters.find(page => /solution dropdown/.test(source(page))));
+  const solution = tab.locator('.solution.toggle-hidden').first();
+  expect(await solution.locator('section').first().getAttribute('hidden')).toBe('until-found');
+  await solution.locator('section').first().dispatchEvent('beforematch');
+  await expect(tab.locator('.solution').first()).not.toHaveClass(/toggle-hidden/);
+  await expect(tab.locator('.solution section').first()).toBeVisible();
+});
+
+test('a link to a claim that stood on a chapter leads to its page of the ledger', async ({ page: tab }) => {
+  const chapter = chapters.find(page => source(page).includes('class="settled"'));
+  const [anchor] = source(chapter).match(/claim-[\w-]+/);
+  await tab.goto(`${chapter}#${anchor}`);
+  await tab.waitForURL(`**/book/ledger/${name(chapter)}.html#${anchor}`);
+  await expect(tab.locator(`[id="${anchor}"]`)).toBeVisible();
+});
+
+test.describe('without script', () => {
+  test.use({ javaScriptEnabled: false, viewport: NARROW });
+  test('a fold opens by itself, and there is no choice', async ({ page: tab }) => {
+    await tab.goto(page);
+    const fold = tab.locator('details.code:not([open])').first();
+    const code = await fold.evaluate(element => [...document.querySelectorAll('details.code')].indexOf(element));
+    await fold.locator('summary').click();
+    await expect(tab.locator('details.code').nth(code).locator('.cell_input')).toBeVisible();
+    await expect(choice(tab)).toHaveCount(0);
+  });
+});
