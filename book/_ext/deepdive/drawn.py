@@ -38,9 +38,16 @@ def put_in(app: Sphinx, doctree: nodes.document, page: str) -> None:
             svg = file.read_text(encoding="utf-8")
             head = svg[svg.find("<svg") :].partition(">")[0]
             if 'class="drawn"' in head:
-                image.replace_self(nodes.raw("", STYLE.sub("", svg), format="html"))
+                image.replace_self(nodes.raw("", scrolling(STYLE.sub("", svg), 0.55), format="html"))
             elif 'class="plot"' in head or '<g id="figure_1">' in svg:
-                image.replace_self(nodes.raw("", themed(svg, image.get("alt", "")), format="html"))
+                image.replace_self(nodes.raw("", scrolling(themed(svg, image.get("alt", "")), 0.65), format="html"))
+
+
+def scrolling(svg: str, share: float) -> str:
+    """A picture that scrolls sideways where there is less room than this share of its width: its text stays legible."""
+    width = re.search(r' width="([\d.]+)(pt)?"', svg)
+    least = share * float(width[1]) * (4 / 3 if width[2] else 1) if width else 0
+    return f'<div class="picture" style="--least: {least:.0f}px">{svg}</div>'
 
 
 def themed(svg: str, alt: str) -> str:
