@@ -23,8 +23,8 @@
   const handles = (state, what, label, far) => state[what].map((at, j) => ({
     at, kind: 1, min: -far, max: far, step: 0.1, label: `${label} of ${NAMES[j]}`, set: to => { state[what][j] = to; } }));
 
-  // A word beside a point, on the side where there is room.
-  const beside = (view, [x, y], words, far) => view.text(x + (x > far / 3 ? -1 : 1) * far / 12, y + far / 20, words, x > far / 3 ? 'end' : 'start');
+  // A word above a point or below it; `unit` is its distance.
+  const name = (view, [x, y], words, unit) => view.text(x, y + (y > 0 ? 0.6 : -1) * unit, words, 'middle');
 
   Explore.define('lookup', {
     start: () => ({ query: [2, 1], keys: [[0, 2], [2, 0], [0, 0]], values: [[0, 1], [1, 0], [0, 0]] }),
@@ -36,10 +36,10 @@
       {
         height: 330,
         draw(axes, { query, keys }, { weights }) {
-          const view = axes({ x: [-3.75, 3.75], y: [-3.75, 3.75], square: true, xLabel: 'topic', yLabel: 'adjective' });
+          const view = axes({ x: [-3.75, 3.75], y: [-3.75, 3.75], square: true, xTicks: [-2, 0, 2], xLabel: 'topic', yLabel: 'adjective' });
           view.line([[0, 0], query], 2, 'query $q$ of bank (drag it)');
-          keys.forEach((key, j) => view.marks([key], 1, j ? '' : 'keys $k$, as large as the weights', 5 + 14 * Math.sqrt(weights[j])));
-          keys.forEach((key, j) => beside(view, [key[0], key[1] + 0.35], `${NAMES[j]} ${short(weights[j])}`, FAR));
+          keys.forEach((key, j) => view.marks([key], 1, j ? '' : 'keys $k$, as large as the weights', 4 + 11 * Math.sqrt(weights[j])));
+          keys.forEach((key, j) => name(view, key, `${NAMES[j]} ${short(weights[j])}`, 0.85));
         },
         handles: state => [
           { at: state.query, min: -FAR, max: FAR, step: 0.1, label: 'query of bank', set: to => { state.query = to; } },
@@ -48,13 +48,13 @@
       {
         height: 330,
         draw(axes, { values }, { weights, output }) {
-          const view = axes({ x: [-2.5, 2.5], y: [-2.5, 2.5], square: true, xLabel: 'water +, money −', yLabel: 'age' });
+          const view = axes({ x: [-1.9, 1.9], y: [-1.9, 1.9], square: true, xTicks: [-1, 0, 1], xLabel: 'water +, money −', yLabel: 'age' });
           view.area(values, 1, 'what averages of the values reach');
           values.forEach((value, j) => view.line([output, value], 5, j ? '' : 'to the values $v$'));
           view.marks([output], 3, 'output $o$', 8);
-          values.forEach((value, j) => beside(view, [value[0], value[1] + 0.2], `${NAMES[j]} ${short(weights[j])}`, 2));
+          values.forEach((value, j) => name(view, value, NAMES[j], 0.45));
         },
-        handles: state => handles(state, 'values', 'value', 2),
+        handles: state => handles(state, 'values', 'value', 1.5),
       },
     ],
   });
