@@ -11,6 +11,7 @@ PART        ?=                  # for new-chapter: the folder of its part, such 
 JOBS        ?= 2
 PORT        ?= 8000
 SHOTS       ?=                  # for test-web: a folder for screenshots
+LABELS      ?=                  # for test-web: 1 to write anew what the figures that move say
 WEAKEN      ?=                  # for execute and manifest: 1 if what holds a chapter is meant to be weaker than before
 T           ?=                  # for test-web: checks by their names, a regular expression; empty: all
 UV          ?= uv               # for lock: what runs uv, such as: python3 -m uv
@@ -141,7 +142,8 @@ test-deep: $(READY)
 	@$(MAKE) -k --no-print-directory deep elsewhere bare lowest sabotage-rest
 
 test-web: takeaway
-	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" sh book/_tools/web/run.sh "$(HTML)"
+	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" LABELS="$(strip $(LABELS))" \
+	 sh book/_tools/web/run.sh "$(HTML)"
 
 lint: style form order prose words
 

@@ -49,7 +49,7 @@
   window.addEventListener('afterprint', () => { root.dataset.theme = theme; });
 
   // What scrolls sideways can be reached by keyboard. Formulas get their width only when they are typeset.
-  const scrolling = 'div.highlight pre, .cell_output pre, div.math, .pst-scrollable-table-container';
+  const scrolling = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container';
   const focusable = () => {
     all(scrolling, box => {
       if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;

@@ -59,8 +59,10 @@ class Page(HTMLParser):
             self._select = values.get("name")
         if tag == "option":
             self.choices.update(f"?{self._select}={values[key]}" for key in ("value", "data-was") if values.get(key))
-        if tag == "img" and (not values.get("alt") or FILE_NAME.search(values["alt"])):  # myst-nb writes the name
-            self.bad_alts.append(values.get("src") or "")
+        if tag == "img" or (tag == "svg" and values.get("class") == "plot"):
+            alt = values.get("alt" if tag == "img" else "aria-label")
+            if not alt or FILE_NAME.search(alt):  # myst-nb writes the name
+                self.bad_alts.append(values.get("src") or "")
         for key in ("href", "src", "data"):
             if values.get(key) and values.get("rel") not in ("canonical", "next", "prev", "search", "index"):
                 self.references.append((tag, key, values[key]))

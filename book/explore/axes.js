@@ -1,6 +1,6 @@
 // The drawings of the figures that move: axes, and lines, areas, marks and matrices on them, as SVG.
 Object.assign(Explore, (() => {
-  const { format, power } = Explore;
+  const { format, power, svg } = Explore;
   const MARGIN = { left: 60, right: 14, top: 12, bottom: 42 }, BARE = { left: 8, right: 8, top: 8, bottom: 8 };
 
   function ticks(low, high, count) {
@@ -17,7 +17,6 @@ Object.assign(Explore, (() => {
     return Array.from({ length: Math.floor((last - first) / step) + 1 }, (_, k) => 10 ** (first + k * step));
   }
 
-  const escape = text => String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/"/g, '&quot;');
   const place = value => value.toFixed(2);
 
   // Axes and what is drawn on them. Options: x and y ([low, high]), xLabel, yLabel, logX, logY, xTicks (instead of round
@@ -59,8 +58,8 @@ Object.assign(Explore, (() => {
           `<text x="${MARGIN.left - 6}" y="${place(at + 4)}" text-anchor="end">${label(value, logY)}</text>`);
       }
       this.shapes.push(`<path class="axis" d="M${MARGIN.left} ${MARGIN.top}V${bottom}H${right}"/>`,
-        `<text x="${(MARGIN.left + right) / 2}" y="${this.height - 6}" text-anchor="middle">${escape(xLabel)}</text>`,
-        `<text transform="translate(12 ${(MARGIN.top + bottom) / 2}) rotate(-90)" text-anchor="middle">${escape(yLabel)}</text>`);
+        `<text x="${(MARGIN.left + right) / 2}" y="${this.height - 6}" text-anchor="middle">${svg(xLabel)}</text>`,
+        `<text transform="translate(12 ${(MARGIN.top + bottom) / 2}) rotate(-90)" text-anchor="middle">${svg(yLabel)}</text>`);
     }
 
     name(kind, shape, label) { if (label) this.legend.push({ kind, shape, label }); }
@@ -106,8 +105,8 @@ Object.assign(Explore, (() => {
         `<rect class="outline" x="${place(this.X(0))}" y="${place(this.Y(1))}" width="${place(width * A[0].length)}" height="${place(height * A.length)}"/>`);
     }
 
-    text(x, y, words) {
-      this.shapes.push(`<text x="${place(this.X(x))}" y="${place(this.Y(y))}">${escape(words)}</text>`);
+    text(x, y, words, anchor = 'start') {
+      this.shapes.push(`<text x="${place(this.X(x))}" y="${place(this.Y(y))}" text-anchor="${anchor}">${svg(words)}</text>`);
     }
 
     caption(words) { this.legend.push({ label: words }); }   // stands below the drawing, in the legend
@@ -123,5 +122,5 @@ Object.assign(Explore, (() => {
     return `<svg width="28" height="14" aria-hidden="true">${axes.shapes.join('')}</svg>`;
   };
 
-  return { Axes, sample, escape, place };
+  return { Axes, sample, place };
 })());

@@ -54,26 +54,26 @@
     const inside = log => 10 ** log < THRESHOLD;
     const seen = `The largest distance starts at ${format(start)}, and after ${DEPTH} layers it is ${format(last(digits))}. `;
     if (!skip) return seen + (start < THRESHOLD
-      ? 'It starts below r⁎, so it tends to 0 in every network of single heads with these w and v: no layer leaves more of √C·r than its cube.'
-      : `It starts beyond r⁎, where two tokens can move apart. These ${n} `
+      ? 'It starts below $r_∗$, so it tends to 0 in every network of single heads with these $w$ and $v$: no layer leaves more of $√C·r$ than its cube.'
+      : `It starts beyond $r_∗$, where two tokens can move apart. These ${n} `
         + (digits.some(inside) ? 'come below it all the same, and collapse.' : `stay beyond it for ${DEPTH} layers.`));
-    if (lower.length > DEPTH) return seen + `As C·r² is at most ⅓ before each layer, it cannot fall below ${format(lower[DEPTH])}: `
+    if (lower.length > DEPTH) return seen + `As $C·r^2$ is at most ⅓ before each layer, it cannot fall below ${format(lower[DEPTH])}: `
       + 'the closer the tokens, the less attention can do to them.';
-    return seen + `Where C·r² is above ⅓, the lower bound ends. ` + (digits.every(inside)
-      ? 'But r stays below r⁎, so none of these layers can make all tokens equal.'
-      : 'Beyond r⁎ the theorem does not keep a layer from making all tokens equal.');
+    return seen + `Where $C·r^2$ is above ⅓, the lower bound ends. ` + (digits.every(inside)
+      ? 'But $r$ stays below $r_∗$, so none of these layers can make all tokens equal.'
+      : 'Beyond $r_∗$ the theorem does not keep a layer from making all tokens equal.');
   }
 
   Explore.define('circle', {
     controls: [
       { name: 'skip', label: 'skip connection', value: true },
-      { name: 'start', label: 'first distance r₀', min: 0.1, max: 2.5, step: 0.02, value: 0.8 },
+      { name: 'start', label: 'first distance $r_0$', min: 0.1, max: 2.5, step: 0.02, value: 0.8 },
       { name: 'turn', label: 'values turn', min: 0, max: 180, step: 5, value: 150, show: degrees => `${degrees}°` },
-      { name: 'n', label: 'tokens n', min: 2, max: 12, step: 1, value: 8 },
+      { name: 'n', label: 'tokens $n$', min: 2, max: 12, step: 1, value: 8 },
     ],
     compute,
     numbers: ({ skip }, { digits, lower, upper }) => [
-      ['w', W], ['v', V], ['C = ¼wv', C], ['r⁎', THRESHOLD], [`r after ${DEPTH} layers`, last(digits)],
+      ['$w$', W], ['$v$', V], ['$C$ = ¼$w$$v$', C], ['$r_∗$', THRESHOLD], [`$r$ after ${DEPTH} layers`, last(digits)],
       ...(skip ? [] : [['upper bound', last(upper)]]), ...(lower.length > DEPTH ? [['lower bound', lower[DEPTH]]] : [])],
     describe,
     views: [
@@ -82,7 +82,7 @@
           const size = 1.1 * Math.max(THRESHOLD / 2, ...tokens.flat(2).map(Math.abs));
           const view = axes({ x: [-size, size], y: [-size, size], square: true, bare: true });
           const turn = Array.from({ length: 73 }, (_, i) => i * Math.PI / 36);
-          view.line(turn.map(angle => [Math.cos(angle), Math.sin(angle)].map(value => THRESHOLD / 2 * value)), 4, 'circle of diameter r⁎');
+          view.line(turn.map(angle => [Math.cos(angle), Math.sin(angle)].map(value => THRESHOLD / 2 * value)), 4, 'circle of diameter $r_∗$');
           tokens[0].forEach((_, i) => view.line(tokens.map(X => X[i]), 5, i ? '' : 'layer by layer'));
           view.marks(tokens[0], 4, 'tokens at the start');
           view.marks(tokens.at(-1), 1, 'at the end');
@@ -94,11 +94,11 @@
           const r = digits.map(value => 10 ** value), most = upper.map(value => 10 ** value);
           const shown = [...r, ...lower, ...most, THRESHOLD].map(Math.log10);
           const y = [10 ** Math.floor(Math.min(...shown)), 10 ** Math.ceil(Math.max(...shown))];
-          const view = axes({ x: [0, DEPTH], y, logY: true, xLabel: 'layers', yLabel: 'largest distance r' });
-          view.level(THRESHOLD, 4, 'r⁎');
+          const view = axes({ x: [0, DEPTH], y, logY: true, xLabel: 'layers', yLabel: 'largest distance $r$' });
+          view.level(THRESHOLD, 4, '$r_∗$');
           if (most.length) view.line(points(most), 2, 'upper bound');
           if (lower.length > 1) view.line(points(lower), 3, 'lower bound');
-          view.line(points(r), 1, 'r');
+          view.line(points(r), 1, '$r$');
           view.marks(points(r), 1, '', 2.5);
         },
       },

@@ -30,22 +30,22 @@
 
   function describe({ L, causal }, { ofNorms, ofProduct, left, promised }) {
     const layers = L === 1 ? 'One layer: its norm is' : `The norms of ${L} layers multiply to`;
-    const start = `${layers} ${format(ofNorms.at(-1))}; the product itself has norm ${format(ofProduct.at(-1))}, and for no number of layers is it above √n = ${format(Math.sqrt(n))}. `;
+    const start = `${layers} ${format(ofNorms.at(-1))}; the product itself has norm ${format(ofProduct.at(-1))}, and for no number of layers is it above $√n$ = ${format(Math.sqrt(n))}. `;
     return start + (causal
-      ? `More and more attention ends at the first token: the most that a row leaves to the others is ${inWords(left)}, and the theorem promises at most (n−1)θᴸ = ${format(promised)}${promised >= 1 ? ', which is no promise yet' : ''}.`
-      : `The rows become alike: the largest difference of two in a column is ${inWords(left)}, and the theorem promises at most (1−exp(−Δ))ᴸ = ${format(promised)}.`);
+      ? `More and more attention ends at the first token: the most that a row leaves to the others is ${inWords(left)}, and the theorem promises at most $(n−1)θ^L$ = ${format(promised)}${promised >= 1 ? ', which is no promise yet' : ''}.`
+      : `The rows become alike: the largest difference of two in a column is ${inWords(left)}, and the theorem promises at most $(1−exp(−Δ))^L$ = ${format(promised)}.`);
   }
 
   Explore.define('product', {
     controls: [
-      { name: 'L', label: 'layers L', min: 1, max: DEEPEST, step: 1, value: 20 },
-      { name: 'Delta', label: 'span Δ', min: 0, max: 16, step: 0.5, value: 12 },
+      { name: 'L', label: 'layers $L$', min: 1, max: DEEPEST, step: 1, value: 20 },
+      { name: 'Delta', label: 'span $Δ$', min: 0, max: 16, step: 0.5, value: 12 },
       { name: 'causal', label: 'causal mask', value: false },
       { name: 'seed', label: 'Draw again', value: 1, press: seed => seed + 1 },
     ],
     compute,
     numbers: ({ causal }, { ofNorms, ofProduct, left, promised }) => [
-      ['product of the norms', ofNorms.at(-1)], ['norm of the product', ofProduct.at(-1)], ['√n', Math.sqrt(n)],
+      ['product of the norms', ofNorms.at(-1)], ['norm of the product', ofProduct.at(-1)], ['$√n$', Math.sqrt(n)],
       [causal ? 'most left to other tokens' : 'largest difference of two rows', inWords(left)], ['the theorem’s bound on it', promised]],
     describe,
     views: [
@@ -54,7 +54,7 @@
         draw(axes, state, { ofNorms, ofProduct, lower }) {
           const view = axes({ x: [0, DEEPEST], y: [0.8, 1.5 * Math.max(10, ofNorms.at(-1))], logY: true, xLabel: 'layers', yLabel: 'amplification' });
           const byLayer = values => [[0, 1], ...values.map((value, i) => [i + 1, value])];   // no layers: the identity
-          view.level(Math.sqrt(n), 5, '√n');
+          view.level(Math.sqrt(n), 5, '$√n$');
           view.line(byLayer(ofNorms), 2, 'product of the norms');
           view.line(byLayer(ofProduct), 1, 'norm of the product');
           view.line(byLayer(lower), 4, 'lower bound');
@@ -65,7 +65,7 @@
         draw(axes, state, { P }) {
           const view = axes({ x: [0, 1], y: [0, 1], square: true, bare: true });
           view.matrix(P, Math.max(...P.flat()));
-          view.caption('The product P');
+          view.caption('The product $P$');
         },
       },
     ],

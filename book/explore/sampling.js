@@ -37,9 +37,9 @@
   Explore.define('sampling', {
     start: stored => ({ stored }),
     controls: [
-      { name: 'temperature', label: 'temperature τ', min: -8, max: 4, step: 1, value: 0, read: e => 2 ** (e / 4), show: t => t.toFixed(2) },
-      { name: 'top_k', label: 'top-k', min: 0, max: KEPT.length - 1, step: 1, value: KEPT.length - 1, read: i => KEPT[i], show: k => (k === VOCABULARY ? 'all' : format(k)) },
-      { name: 'top_p', label: 'top-p', min: 0.05, max: 1, step: 0.05, value: 1, show: p => p.toFixed(2) },
+      { name: 'temperature', label: 'temperature $τ$', min: -8, max: 4, step: 1, value: 0, read: e => 2 ** (e / 4), show: t => t.toFixed(2) },
+      { name: 'top_k', label: 'top-$k$', min: 0, max: KEPT.length - 1, step: 1, value: KEPT.length - 1, read: i => KEPT[i], show: k => (k === VOCABULARY ? 'all' : format(k)) },
+      { name: 'top_p', label: 'top-$p$', min: 0.05, max: 1, step: 0.05, value: 1, show: p => p.toFixed(2) },
       { name: 'seed', label: 'Draw again', value: 1, press: seed => seed + 1 },
     ],
     compute,

@@ -19,19 +19,19 @@
   Explore.define('softmax', {
     start: () => ({ scores: [3, 2, 1, 0, -1, -2, 0, 1] }),
     controls: [
-      { name: 'n', label: 'scores n', min: 2, max: 8, step: 1, value: 5 },
-      { name: 'temperature', label: 'divide by τ', min: -2, max: 6, step: 1, value: 0, read: e => 2 ** e },
+      { name: 'n', label: 'scores $n$', min: 2, max: 8, step: 1, value: 5 },
+      { name: 'temperature', label: 'divide by $τ$', min: -2, max: 6, step: 1, value: 0, read: e => 2 ** e },
     ],
     compute,
     numbers: (state, { p, norm, lower, upper }) => [
-      ['largest weight', weight(Math.max(...p))], ['lower bound n/(n−1) · max p(1−p)', lower], ['‖J‖₂', norm], ['upper bound min(max p, 2 max p(1−p))', upper]],
-    describe: ({ temperature }, { p, norm }) => `The largest weight is ${weight(Math.max(...p))}. To first order, a change of ${temperature === 1 ? 'the scores' : 's/τ'} `
-      + `changes the weights by at most ‖J‖₂ = ${format(norm)} times its length. No scores give more than ½, which is the norm where two tokens share all the weight equally.`,
+      ['largest weight', weight(Math.max(...p))], ['lower bound $n/(n−1) · max p(1−p)$', lower], ['$‖J‖_2$', norm], ['upper bound $min(max p, 2 max p(1−p))$', upper]],
+    describe: ({ temperature }, { p, norm }) => `The largest weight is ${weight(Math.max(...p))}. To first order, a change of ${temperature === 1 ? 'the scores' : '$s/τ$'} `
+      + `changes the weights by at most $‖J‖_2$ = ${format(norm)} times its length. No scores give more than ½, which is the norm where two tokens share all the weight equally.`,
     views: [
       {
         height: 300,
         draw(axes, { scores, n }) {
-          const view = axes({ x: [0.4, n + 0.6], y: [-6, 6], xTicks: tokens(n), xLabel: 'token', yLabel: 'score s (drag it)' });
+          const view = axes({ x: [0.4, n + 0.6], y: [-6, 6], xTicks: tokens(n), xLabel: 'token', yLabel: 'score $s$ (drag it)' });
           for (let i = 0; i < n; i += 1) view.stem(i + 1, scores[i], 1);
         },
         handles: state => state.scores.slice(0, state.n).map((value, i) => ({
@@ -42,9 +42,9 @@
         height: 300,
         draw(axes, { n }, { p, norm, lower, upper }) {
           const view = axes({ x: [0.4, n + 0.6], y: [0, 1], xTicks: tokens(n), xLabel: 'token', yLabel: 'weight' });
-          p.forEach((height, i) => view.bar(i + 1, height, 0.7, 1, i ? '' : 'weights p'));
+          p.forEach((height, i) => view.bar(i + 1, height, 0.7, 1, i ? '' : 'weights $p$'));
           view.level(upper, 2, 'upper bound');
-          view.level(norm, 3, '‖J‖₂');
+          view.level(norm, 3, '$‖J‖_2$');
           view.level(lower, 4, 'lower bound');
         },
       },

@@ -61,38 +61,38 @@
 
   function describe({ n, Delta, causal }, { random, worst, favoured, cosh, hardy, notes }) {
     const root = Math.sqrt(n), largest = format(Math.max(...random));
-    const useless = bound => (bound >= root ? '; for this n that is no news, since no norm exceeds √n' : '');
-    if (!causal) return `Without a mask no attention matrix of ${n} tokens and span ${format(Delta)} has a larger norm than ${format(worst)}: it is reached where all rows give exp(Δ) times the weight of the others to the same ${favoured[0]} of ${n} tokens. `
-      + `Whatever n is, the norm is at most cosh(Δ/2) = ${format(cosh)}${useless(cosh)}. Of ${DRAWS} random matrices the largest norm is ${largest}.`;
-    const broken = [['cosh(Δ/2)', cosh], ['the notes’ √(nα)', notes]].filter(([, bound]) => worst > bound && format(worst) !== format(bound))
+    const useless = bound => (bound >= root ? '; for this $n$ that is no news, since no norm exceeds √n' : '');
+    if (!causal) return `Without a mask no attention matrix of ${n} tokens and span ${format(Delta)} has a larger norm than ${format(worst)}: it is reached where all rows give $exp(Δ)$ times the weight of the others to the same ${favoured[0]} of ${n} tokens. `
+      + `Whatever $n$ is, the norm is at most $cosh(Δ/2)$ = ${format(cosh)}${useless(cosh)}. Of ${DRAWS} random matrices the largest norm is ${largest}.`;
+    const broken = [['$cosh(Δ/2)$', cosh], ['the notes’ $√(nα)$', notes]].filter(([, bound]) => worst > bound && format(worst) !== format(bound))
       .map(([name, bound]) => `${name} = ${format(bound)}`).join(' and than ');   // if they can be told apart
-    return `With the causal mask the worst matrix found has norm ${format(worst)}: each row gives exp(Δ) times the weight of the others to the first tokens it sees. ${broken && `That is more than ${broken}, which no matrix without a mask exceeds. `}`
-      + `Whatever n is, the norm is below 1 + exp(Δ/2) = ${format(hardy)}${useless(hardy)}. Of ${DRAWS} random matrices the largest norm is ${largest}.`;
+    return `With the causal mask the worst matrix found has norm ${format(worst)}: each row gives $exp(Δ)$ times the weight of the others to the first tokens it sees. ${broken && `That is more than ${broken}, which no matrix without a mask exceeds. `}`
+      + `Whatever $n$ is, the norm is below $1 + exp(Δ/2)$ = ${format(hardy)}${useless(hardy)}. Of ${DRAWS} random matrices the largest norm is ${largest}.`;
   }
 
   const curve = f => Array.from({ length: 81 }, (_, i) => [i / 80 * WIDEST, f(i / 80 * WIDEST)]);
 
   Explore.define('span', {
     controls: [
-      { name: 'n', label: 'tokens n', min: 1, max: 7, step: 1, value: 6, read: e => 2 ** e },
-      { name: 'Delta', label: 'span Δ', min: 0, max: WIDEST, step: 0.1, value: 3 },
+      { name: 'n', label: 'tokens $n$', min: 1, max: 7, step: 1, value: 6, read: e => 2 ** e },
+      { name: 'Delta', label: 'span $Δ$', min: 0, max: WIDEST, step: 0.1, value: 3 },
       { name: 'causal', label: 'causal mask', value: false },
       { name: 'seed', label: 'Draw again', value: 1, press: seed => seed + 1 },
     ],
     compute,
     numbers: ({ n }, { random, worst, cosh, hardy, notes }) => [
-      ['largest random ‖A‖₂', Math.max(...random)], ['worst ‖A‖₂', worst], ['cosh(Δ/2)', cosh], ['1 + exp(Δ/2)', hardy], ['the notes’ √(nα)', notes], ['√n', Math.sqrt(n)]],
+      ['largest random $‖A‖_2$', Math.max(...random)], ['worst $‖A‖_2$', worst], ['$cosh(Δ/2)$', cosh], ['$1 + exp(Δ/2)$', hardy], ['the notes’ $√(nα)$', notes], ['$√n$', Math.sqrt(n)]],
     describe,
     views: [
       {
         height: 320,
         draw(axes, { n, Delta, causal }, { random, worst }) {
           const root = Math.sqrt(n), capped = f => curve(x => Math.min(root, f(x)));
-          const view = axes({ x: [0, WIDEST], y: [0, 1.08 * root], xTicks: [0, 2, 4, 6, 8], xLabel: 'span Δ', yLabel: '‖A‖₂' });
-          view.level(root, 5, '√n');
-          view.line(curve(x => notes(x, n)), 4, 'the notes’ √(nα)');
-          view.line(capped(cosh), 1, 'cosh(Δ/2), no mask');
-          view.line(capped(hardy), 2, '1 + exp(Δ/2), causal');
+          const view = axes({ x: [0, WIDEST], y: [0, 1.08 * root], xTicks: [0, 2, 4, 6, 8], xLabel: 'span $Δ$', yLabel: '$‖A‖_2$' });
+          view.level(root, 5, '$√n$');
+          view.line(curve(x => notes(x, n)), 4, 'the notes’ $√(nα)$');
+          view.line(capped(cosh), 1, '$cosh(Δ/2)$, no mask');
+          view.line(capped(hardy), 2, '$1 + exp(Δ/2)$, causal');
           view.marks(random.map(norm => [Delta, norm]), 3, 'random queries and keys');
           view.marks([[Delta, worst]], causal ? 2 : 1, causal ? 'worst causal matrix found' : 'worst matrix', 6);
         },
@@ -104,7 +104,7 @@
           view.caption(causal ? 'The worst matrix found:' : 'The worst matrix:');
           const edge = ends => ends.flatMap((end, i) => [[end, n - i], [end, n - i - 1]]);   // down the rows
           const seen = favoured.map((_, i) => (causal ? i + 1 : n));
-          view.area([[0, n], ...edge(favoured), [0, 0]], causal ? 2 : 1, 'weight exp(Δ), on the left');
+          view.area([[0, n], ...edge(favoured), [0, 0]], causal ? 2 : 1, 'weight $exp(Δ)$, on the left');
           view.area([...edge(seen), ...edge(favoured).reverse()], 5, 'weight 1; each row is then divided by its sum');
         },
       },

@@ -2,7 +2,7 @@
 // The space is turned with the pointer or with a slider.
 (() => {
   const { dot, length, matrixNorm, normals, times, format } = Explore;
-  const ROOT = Math.sqrt(3), COUNT = 10, TILT = 20, STAGES = ['x', 'x − μ1', 'x̂', 'γ ⊙ x̂ + β'];
+  const ROOT = Math.sqrt(3), COUNT = 10, TILT = 20, STAGES = ['$x$', '$x − μ1$', '$x̂$', '$γ ⊙ x̂ + β$'];
   const CENTRING = [0, 1, 2].map(i => [0, 1, 2].map(j => (i === j ? 1 : 0) - 1 / 3));   // Π
 
   function makeTokens() {
@@ -36,13 +36,13 @@
   }
 
   function describe({ stage }, { gamma, beta, lengths, plain, bound }) {
-    if (stage === 0) return 'The tokens x, as they come.';
+    if (stage === 0) return 'The tokens $x$, as they come.';
     if (stage <= 1) return 'Centring moves every token parallel to 1, into the plane of vectors with sum 0.';
-    if (stage <= 2) return 'The division by σ moves every token along its ray from 0 to the point of the circle of radius √3 that is nearest to x.';
+    if (stage <= 2) return 'The division by $σ$ moves every token along its ray from 0 to the point of the circle of radius √3 that is nearest to $x$.';
     const longest = Math.max(...lengths), vector = x => `(${x.map(format).join(', ')})`;
-    return `Gain γ = ${vector(gamma)} and shift β = ${vector(beta)} carry the circle to an ellipse about β. `
+    return `Gain $γ$ = ${vector(gamma)} and shift $β$ = ${vector(beta)} carry the circle to an ellipse about $β$. `
       + `No token gets longer than ${format(bound)}, and the longest here has length ${format(longest)}.`
-      + (longest > plain && format(longest) !== format(plain) ? ` It exceeds √d·max γᵢ = ${format(plain)}, a bound that holds only without the shift.` : '');
+      + (longest > plain && format(longest) !== format(plain) ? ` It exceeds $√d·max γ_i$ = ${format(plain)}, a bound that holds only without the shift.` : '');
   }
 
   // Where a point of the space is seen, from far away.
@@ -58,13 +58,13 @@
   Explore.define('sphere', {
     controls: [
       { name: 'stage', label: 'stage', min: 0, max: 3, step: 0.1, value: 3, show: towards },
-      { name: 'gain', label: 'gain γ₁', min: 0, max: 1.5, step: 0.05, value: 1.4 },
-      { name: 'shift', label: 'shift β₁', min: -0.8, max: 0.8, step: 0.05, value: 0.4 },
+      { name: 'gain', label: 'gain $γ_1$', min: 0, max: 1.5, step: 0.05, value: 1.4 },
+      { name: 'shift', label: 'shift $β_1$', min: -0.8, max: 0.8, step: 0.05, value: 0.4 },
       { name: 'turn', label: 'turn', min: 0, max: 358, step: 2, value: 80, show: degrees => `${degrees}°` },
     ],
     compute,
     numbers: ({ stage }, { lengths, plain, bound }) => [['longest token', Math.max(...lengths)],
-      ...(stage > 2 ? [['√d·max γᵢ', plain], ['√d‖DᵧΠ‖₂ + ‖β‖', bound]] : [['√d', ROOT]])],
+      ...(stage > 2 ? [['$√d·max γ_i$', plain], ['$√d‖D_γΠ‖_2 + ‖β‖$', bound]] : [['$√d$', ROOT]])],
     describe,
     views: [
       {
@@ -78,7 +78,7 @@
           CENTRING.forEach((_, i) => {
             const axis = [0, 1, 2].map(j => (i === j ? 2.2 : 0));
             view.line([see([0, 0, 0]), see(axis)], 4);
-            view.text(...see(axis), `x${'₁₂₃'[i]}`);
+            view.text(...see(axis), `$x_${i + 1}$`);
           });
           view.text(...see([1.5, 1.5, 1.5]), '1');
           if (state.stage > 2) view.line(circle.map(x => see(affine(x, gamma, beta))), 2, 'ellipse');
@@ -94,9 +94,9 @@
           lengths.forEach((value, i) => view.stem(i + 1, value, 1));
           view.marks(lengths.map((value, i) => [i + 1, value]), 1, 'length of a token');
           if (stage > 2) {
-            view.level(plain, 4, '√d·max γᵢ');
-            view.level(bound, 2, '√d‖DᵧΠ‖₂ + ‖β‖');
-          } else view.level(ROOT, 5, '√d');
+            view.level(plain, 4, '$√d·max γ_i$');
+            view.level(bound, 2, '$√d‖D_γΠ‖_2 + ‖β‖$');
+          } else view.level(ROOT, 5, '$√d$');
         },
       },
     ],

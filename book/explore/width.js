@@ -48,14 +48,14 @@
   }
 
   const growth = (rho, divide) => (rho === 0
-    ? `${divide ? 'the same at every width' : 'which grows like √dₕ'}`
-    : `which in wide heads grows like ${divide ? 'ρ√dₕ: dividing by √dₕ is then too little' : 'ρdₕ'}`);
+    ? `${divide ? 'the same at every width' : 'which grows like $√d_h$'}`
+    : `which in wide heads grows like ${divide ? '$ρ√d_h$: dividing by $√d_h$ is then too little' : '$ρd_h$'}`);
 
   Explore.define('width', {
     controls: [
-      { name: 'width', label: 'width dₕ', min: 0, max: 10, step: 1, value: 6, read: e => 2 ** e },
-      { name: 'divide', label: 'divide by √dₕ', value: false },
-      { name: 'rho', label: 'correlation ρ', min: 0, max: 0.5, step: 0.1, value: 0 },
+      { name: 'width', label: 'width $d_h$', min: 0, max: 10, step: 1, value: 6, read: e => 2 ** e },
+      { name: 'divide', label: 'divide by $√d_h$', value: false },
+      { name: 'rho', label: 'correlation $ρ$', min: 0, max: 0.5, step: 0.1, value: 0 },
       { name: 'seed', label: 'Draw again', value: 1, press: seed => seed + 1 },
     ],
     compute,
@@ -71,7 +71,7 @@
         draw(axes, { width, rho, divide }, { logits }) {
           const top = 1.05 * Math.max(...logits.flat().map(Math.abs), theorem(WIDEST, rho, divide)), at = Math.log2(width);
           const view = axes({
-            x: [0.8, 1.25 * WIDEST], y: [-top, top], logX: true, xTicks: [1, 4, 16, 64, 256, 1024], xLabel: 'width dₕ', yLabel: 'logit' });
+            x: [0.8, 1.25 * WIDEST], y: [-top, top], logX: true, xTicks: [1, 4, 16, 64, 256, 1024], xLabel: 'width $d_h$', yLabel: 'logit' });
           view.marks(logits.flatMap(row => row.map((logit, e) => [WIDTHS[e], logit])), 5, 'logits of the first query', 1.5);
           view.line(WIDTHS.map(d_h => [d_h, theorem(d_h, rho, divide)]), 2, '± standard deviation by the theorem');
           view.line(WIDTHS.map(d_h => [d_h, -theorem(d_h, rho, divide)]), 2);

@@ -96,7 +96,7 @@ def article(html: str, page: str, pages: set[str], depth: int, files: str) -> Ta
     for element in body.select("script, form, .explorable, .takeaway"):
         element.decompose()
     for element in body(True):
-        if element is not body and element.get("id"):
+        if element is not body and element.get("id") and not element.find_parent("svg"):  # a picture's are its own
             element["id"] = anchor(page, element["id"])
         for key in REFERRING:
             if element.get(key):

@@ -24,7 +24,7 @@ from deepdive.page.links import link
 logger = logging.getLogger(__name__)
 FOLDER = "book/explore"
 LIST = f"{FOLDER}/figures.yml"
-SHARED = ("numbers", "axes", "box")  # scripts, each of which builds on those before it
+SHARED = ("numbers", "words", "axes", "box")  # scripts, each of which builds on those before it
 
 
 @dataclass(frozen=True)

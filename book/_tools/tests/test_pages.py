@@ -35,6 +35,7 @@ def test_what_is_right_passes(tmp_path, body):
         ('<p id="a">One.</p> <p id="a">Two.</p>', "more than once"),
         ('<img src="other.html">', "no alternative text"),
         ('<img src="other.html" alt="../_images/0123.png">', "no alternative text"),
+        ('<svg class="plot" aria-label=""></svg>', "no alternative text"),
         ("<p>the norm is $\\sqrt n</p>", "stray markup"),
         (r"<p>the norm is \sqrt n</p>", "stray markup"),
         ("<p>:::{note}</p>", "stray markup"),

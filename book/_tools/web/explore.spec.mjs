@@ -1,5 +1,6 @@
 // Every figure that can be moved, with mouse and keyboard, in a wide window and a narrow one, from a folder: the drawing and the
-// numbers shown follow, a drawing fits, and the numbers in all the states it passes through are the library's.
+// numbers shown follow, a drawing fits, and the numbers in all the states it passes through are the library's. The address leads
+// back to what is shown, and all that is written is compared with book/explore/labels (LABELS=1 writes it).
 import fs from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { chapters, expect, FOLDER, NARROW, source, test, typeset, WIDE } from './book.mjs';
@@ -12,7 +13,9 @@ const figures = chapters.flatMap(page => [...source(page).matchAll(/data-explora
 
 test('every figure that is listed is on a page', () => {
   const listed = fs.readFileSync('book/explore/figures.yml', 'utf8').matchAll(/^- name: (\S+)$/gm);
-  expect(figures.map(({ name }) => name).sort()).toEqual([...listed].map(([, name]) => name).sort());
+  const names = figures.map(({ name }) => name).sort();
+  expect(names).toEqual([...listed].map(([, name]) => name).sort());
+  expect(fs.readdirSync('book/explore/labels').sort(), 'the files of labels').toEqual(names.map(name => `${name}.txt`));
 });
 
 // The same random numbers in every run.
@@ -41,6 +44,28 @@ async function look(name) {
     }).map(shape => shape.textContent || shape.parentElement.getAttribute('class') || shape.getAttribute('class')),
     wide: Math.max(box.scrollWidth - box.clientWidth, document.documentElement.scrollWidth - innerWidth),
   };
+}
+
+// Runs in the page: all that can be read or is read out, a line each.
+async function written(box) {
+  await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+  const parts = {
+    title: '.title', control: '.controls label, .controls button', drawing: '.view > svg text', legend: '.legend li', number: '.numbers div',
+    sentence: '.says', point: '[role="slider"]',
+  };
+  const words = part => (part.matches('.numbers div') ? [...part.children].map(child => child.textContent).join(': ') : part.textContent);
+  const said = part => `${part.getAttribute('aria-label')}: ${part.getAttribute('aria-valuetext')}`;
+  return Object.entries(parts).flatMap(([kind, selector]) => [...box.querySelectorAll(selector)]
+    .map(part => `${kind}: ${kind === 'point' ? said(part) : words(part).replace(/\s+/g, ' ').trim()}`)).join('\n');
+}
+
+// Runs in the page: puts every slider at one of its ends, and unticks or ticks every box.
+function toEnd(box, end) {
+  for (const input of box.querySelectorAll('.controls input')) {
+    if (input.type === 'checkbox') input.checked = end === 'max';
+    else input.value = input[end];
+    input.dispatchEvent(new Event('input', { bubbles: true }));
+  }
 }
 
 // Runs in the page: gives each control a random value.
@@ -99,8 +124,11 @@ for (const { name, page: address } of figures)
           const { x, y } = await view.boundingBox();
           await drag(page, x + 100, y + 100, 40, 20);
         });
-      for (const handle of (await box.locator('.handle').all()).slice(0, 2)) {
+      if (await view.count()) await step('the view by keyboard', () => view.press('ArrowLeft'));
+      for (const handle of await box.locator('.handle').all()) {
         await step('a handle by keyboard', () => handle.press('ArrowUp'));
+        await expect.soft(handle, 'a handle by keyboard').toBeFocused();
+        if (await handle.evaluate(knob => knob.matches('.plane'))) await step('a handle sideways', () => handle.press('ArrowLeft'));
         await step('a handle by mouse', async () => {
           const { x, y, width, height } = await handle.boundingBox();
           await drag(page, x + width / 2, y + height / 2, 0, -40);
@@ -109,13 +137,29 @@ for (const { name, page: address } of figures)
       const said = box.getByRole('status').filter({ hasText: await box.locator('.says').textContent() });
       await expect.soft(said, 'the sentence is read out').toBeAttached();
 
+      await expect(page, 'the address').toHaveURL(/#move-/);
+      const other = await page.context().newPage();
+      await other.setViewportSize(WIDE);
+      await other.goto(page.url());
+      await typeset(other);
+      const again = await other.evaluate(look, name);
+      expect.soft(again.state, 'what the address leads to').toEqual(states.at(-1).state);
+      expect.soft(again.drawing === before, 'the address leads to the same drawing').toBe(true);
+      await expect.soft(other.locator(boxOf(name)), 'where the address leads').toBeInViewport();
+      await other.close();
+
       await box.getByRole('button', { name: 'Reset' }).click();
+      await expect.soft(page, 'the address after Reset').not.toHaveURL(/#/);
       const { drawing, controls } = await record();
       expect.soft(drawing === first.drawing, 'Reset leads back').toBe(true);
       expect.soft(controls, 'the controls after Reset').toEqual(first.controls);
       before = drawing;
 
       await step('a narrow window', () => page.setViewportSize(NARROW));
+      for (const drawing of await box.locator('.view').all()) {
+        await drawing.evaluate(view => view.scrollIntoView({ block: 'end', behavior: 'instant' }));
+        await expect.soft(box.locator('.controls'), 'the controls beside a drawing, on a phone').toBeInViewport({ ratio: 0.99 });
+      }
       const random = generator(1);
       for (let i = 0; i < RANDOM_STATES; i += 1) {
         await box.evaluate(shake, Array.from({ length: 40 }, random));
@@ -132,6 +176,17 @@ for (const { name, page: address } of figures)
       expect.soft(status, stdout + stderr).toBe(0);
     });
 
+    test('says what it said', async ({ page }) => {
+      await page.goto(address);
+      await typeset(page);
+      const box = page.locator(boxOf(name)), said = [];
+      for (const [state, set] of [['at first', () => {}], ...['min', 'max'].map(end => [`all at ${end}`, () => box.evaluate(toEnd, end)])]) {
+        await set();
+        said.push(`# ${state}`, await box.evaluate(written));
+      }
+      expect(`${said.join('\n')}\n`).toMatchSnapshot(`${name}.txt`);
+    });
+
     test.describe('without script', () => {
       test.use({ javaScriptEnabled: false });
       test('has no empty box', async ({ page }) => {
@@ -140,3 +195,17 @@ for (const { name, page: address } of figures)
       });
     });
   });
+
+test('two figures share an address, and one that means nothing is passed over', async ({ page }) => {
+  const { name, page: address } = figures.find(({ name }) => name === 'span');
+  const id = await (await page.goto(address), page.locator(boxOf(name)).getAttribute('id'));
+  await page.goto('about:blank');
+  await page.goto(`${address}#move-fig-of-another:n=3/${id}:n=99:Delta=x:causal=1:seed=-4:toString=1`);
+  const state = () => page.evaluate(name => ({ ...Explore.shown[name] }), name);
+  expect(await state()).toMatchObject({ n: 128, Delta: 3, causal: true, seed: 1 });
+  const box = page.locator(boxOf(name));
+  await box.getByRole('button', { name: 'Draw again' }).click();
+  await expect(page).toHaveURL(/#move-fig-of-another:n=3\/move-[^/]+:n=7:causal=1:seed=2$/);
+  await box.getByRole('button', { name: 'Reset' }).click();
+  await expect(page).toHaveURL(/#move-fig-of-another:n=3$/);
+});

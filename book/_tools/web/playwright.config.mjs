@@ -1,4 +1,4 @@
-// How the checks run. SHOTS names a folder for screenshots: taken at the same time they can get mixed up.
+// How the checks run. LABELS writes what the figures that move say, to be compared from then on. SHOTS names a folder for screenshots: taken at the same time they can get mixed up.
 import path from 'node:path';
 import { launchOptions } from './shared.mjs';
 
@@ -8,6 +8,8 @@ export default {
   workers: process.env.SHOTS ? 1 : 2,
   timeout: 300_000,   // a machine may be busy
   expect: { timeout: 10_000 },
+  snapshotPathTemplate: '../../explore/labels/{arg}{ext}',   // the one kind there is
+  updateSnapshots: process.env.LABELS ? 'all' : 'none',
   reporter: 'dot',
   // A picture of the whole page before and after every step, as a trace has by default, takes longer than the checks.
   use: { trace: { mode: 'retain-on-failure', snapshots: false }, launchOptions },

@@ -122,6 +122,8 @@ def drawing():
     return fig
 
 
+SLIM = '<?xml version="1.0"?>\n<svg class="plot">\n <!-- seen by nobody -->\n <path d="M 0.12345 1 \nL 2 3"/>\n</svg>'
+
 PLOT = [
     Entry(
         "diagram.machine",
@@ -149,6 +151,18 @@ PLOT = [
         ),
         lambda drawn: np.array([2, 0, 3 + 2]),
         {"drawn": Other("a curve of three points and a level", lambda given: drawing())},
+    ),
+    Entry(
+        "plot.picture",
+        lambda drawn: plot.picture(drawn).count("stroke: #0072b2"),
+        lambda drawn: 1,
+        {"drawn": Other("a curve of three points and a level", lambda given: drawing())},
+    ),
+    Entry(
+        "plot.slim",
+        lambda svg: plot.slim(svg),
+        lambda svg: '<svg class="plot"><path d="M0.12 1L2 3"/></svg>',
+        {"svg": Other("a path, a comment", lambda given: SLIM)},
     ),
 ]
 
