@@ -57,8 +57,8 @@ def layer_norm(
     x, unit = _scaled(X, math.sqrt(eps) if convention == "inside" else eps)
     if eps < torch.finfo(x.dtype).tiny and anywhere(x.amax(-1) == x.amin(-1)):
         raise ValueError(f"X: expected rows that are not constant, for eps = {eps}, got one that is")
-    centred = x - x.mean(-1, keepdim=True)
-    variance = centred.square().mean(-1, keepdim=True)
+    centred = x - x.mean(-1, keepdim=True)  # n × d
+    variance = centred.square().mean(-1, keepdim=True)  # n × 1, one number for each row
     if convention == "inside":
         Y = centred / torch.sqrt(variance + eps / unit / unit)
     else:
