@@ -59,7 +59,7 @@ const page = await context.newPage();
 
 await page.setViewportSize({ width: COLUMN, height: 900 });
 await page.emulateMedia({ media: 'print', colorScheme: 'light' });
-await page.goto(base + name);
+await page.goto(base + name, { timeout: 0 });   // a machine may be busy
 await page.evaluate(prepare, SMALLEST);
 for (const text of await page.evaluate(tooWide, COLUMN)) complaints.add(text);
 
