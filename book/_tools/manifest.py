@@ -68,7 +68,7 @@ def of_notebook(notebook: NotebookNode) -> Manifest:
     printed = "\n".join(_texts(code))
     for what in found:
         if tried := re.search(
-            rf"^\s*{re.escape(what.partition(' ')[2])}: holds on (\d+) inputs", printed, re.MULTILINE
+            rf"^\s*{re.escape(what.partition(' ')[2])}: holds, [^;\n]+; (\d+) inputs", printed, re.MULTILINE
         ):
             found[what]["inputs"] = int(tried[1])
     for record in notebooks.records_in(notebook):

@@ -47,7 +47,7 @@
       },
       {
         height: 330,
-        draw(axes, { values }, { weights, output }) {
+        draw(axes, { values }, { output }) {
           const view = axes({ x: [-1.9, 1.9], y: [-1.9, 1.9], square: true, xTicks: [-1, 0, 1], xLabel: 'water +, money −', yLabel: 'age' });
           view.area(values, 1, 'what averages of the values reach');
           values.forEach((value, j) => view.line([output, value], 5, j ? '' : 'to the values $v$'));

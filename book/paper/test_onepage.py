@@ -28,13 +28,14 @@ def test_an_article_keeps_its_text_and_loses_what_paper_cannot_do():
     html = """<nav>menu</nav><article class="bd-article"><section id="s">
         <h1>T<a class="headerlink" href="#s">#</a></h1>
         <form><input></form><p>See <a href="../genindex.html">the index</a>, <a href="y.html#z">there</a>.</p>
+        <svg><use href="#m"></use><path id="m"></path></svg>
         <img src="../_images/p.svg" alt="p"><pre><span class="k">if</span> x: <span class="c1"># why</span></pre>
         </section></article>"""
     body = onepage.article(html, "a/x", PAGES, 1, "../html")
     assert body["id"] == "a/x" and body.section["id"] == "a/x:s" and body.h1["aria-level"] == "2"
     assert " ".join(body.get_text().split()) == "T See the index, there. if x: # why"
     assert [link["href"] for link in body("a")] == ["#a/y:z"]
-    assert body.img["src"] == "../html/_images/p.svg"
+    assert body.img["src"] == "../html/_images/p.svg" and body.path["id"] == "m"  # what the picture refers to
     assert str(body.pre) == '<pre>if x: <span class="c1"># why</span></pre>'
 
 

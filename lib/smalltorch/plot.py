@@ -224,7 +224,7 @@ def _as_text(drawn: Figure) -> Iterator[dict[str, list[str]]]:
             tickers.formatter = _Plain(formatter)
         for number, (text, said) in enumerate(texts.items()):
             name = f"{'over' if text in on_maps else 'text'}-{number}"
-            parsed = _parsed(said)
+            parsed = _parsed(said) if text.get_parse_math() else None
             if parsed or text in on_maps:
                 text.set_gid(name)
             if parsed:

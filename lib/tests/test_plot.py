@@ -137,6 +137,12 @@ def test_a_formula_that_does_not_fit_a_line_is_left_to_matplotlib():
     assert "STIXGeneral" in plot.picture(fig)
 
 
+def test_dollars_that_are_no_formula_stay():
+    fig, ax = plot.figure()
+    ax.set_title("$d_h$ as it is", parse_math=False)
+    assert "$d_h$ as it is" in texts(fig)
+
+
 def test_texts_on_a_heat_map_are_named():
     fig, axes = plt.subplots(1, 3)
     axes[0].imshow([[0.0, 1.0]])

@@ -20,7 +20,7 @@ stated = Contrasts("texts", {"growth": dict(above=1.5, below=3), "share": {"abov
 proof = WrittenProof("words", d, e)
 assert bool((low <= high).all())
 held(numbers=[("of 3", 3), ("of 4", 4)])"""
-SAID = "A ≤ B: holds on 233 inputs, attacks included; tightness 1.00"
+SAID = "A ≤ B: holds, tightness 1.00; 233 inputs, attacks included"
 
 
 def chapter(code=CODE, said=SAID, kinds=("derived", "verified")):

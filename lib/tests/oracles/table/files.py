@@ -155,7 +155,7 @@ PLOT = [
     Entry(
         "plot.picture",
         lambda drawn: plot.picture(drawn).count("stroke: #0072b2"),
-        lambda drawn: 1,
+        lambda drawn: 2,
         {"drawn": Other("a curve of three points and a level", lambda given: drawing())},
     ),
     Entry(

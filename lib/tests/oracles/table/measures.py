@@ -6,6 +6,7 @@ import io
 import math
 import re
 import tempfile
+from html import escape
 from pathlib import Path
 from unittest import mock
 
@@ -427,7 +428,7 @@ def paths_of(svg):
 
 def figure_file(title, spectrum):
     (svg,) = written(measure.write_figure, title, spectrum).values()
-    return paths_of(svg), f"<!-- {title} -->" in svg
+    return paths_of(svg), f">{escape(title, quote=False)}</text>" in svg
 
 
 def figure_by_hand(title, spectrum):
