@@ -1,5 +1,7 @@
 """Numbers and tables as text, and source."""
 
+import ast
+import inspect
 import math
 from pathlib import Path
 
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smalltorch import models
+from smalltorch.attention import softmax
 from smalltorch.engine.show import Table, number, show_source
 from smalltorch.models import GPT, sinusoids
 
@@ -58,9 +61,25 @@ def test_ragged_rows():
 def test_source_is_that_of_the_files():
     shown = show_source(GPT, sinusoids)._repr_markdown_()
     assert shown.startswith("```python\nclass GPT(nn.Module):\n") and shown.endswith("[:, :d]\n```")
-    file = Path(models.__file__).read_text(encoding="utf-8")
-    parts = shown.removeprefix("```python\n").removesuffix("```").split("\n\n\n")
-    assert len(parts) == 2 and all(part in file for part in parts)
+    theirs = ast.parse(Path(models.__file__).read_text(encoding="utf-8")).body
+    ours = ast.parse(shown.removeprefix("```python\n").removesuffix("```")).body
+    assert [node.name for node in ours] == ["GPT", "sinusoids"]
+    for node in ours:
+        (there,) = (other for other in theirs if getattr(other, "name", None) == node.name)
+        assert without_docstrings(node) == without_docstrings(there)
+
+
+def without_docstrings(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+            node.body = node.body[1:]
+    return ast.dump(tree)
+
+
+def test_of_a_docstring_the_first_paragraph_is_shown():
+    shown, whole = show_source(softmax).code, inspect.getdoc(softmax)
+    assert '    """exp(S_j) / sum_k exp(S_k) along `dim`. Chapter `softmax`."""\n    check_floats' in shown
+    assert "Raises" in whole and "Raises" not in shown and "raise ValueError" in shown
 
 
 def test_source_of_a_method_begins_at_the_margin():

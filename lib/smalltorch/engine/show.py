@@ -1,5 +1,6 @@
 """What chapters print: numbers and tables, rounded so that every machine prints the same; and source."""
 
+import ast
 import inspect
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -66,8 +67,8 @@ def show_source(*objects: Callable[..., object]) -> "Source":
         >>> show_source(causal_mask)
         the source of causal_mask
 
-    A notebook shows it as Markdown, in a fence of Python. It is read anew whenever the chapter runs: when the code
-    changes, so does the output.
+    A notebook shows it as Markdown, in a fence of Python; of docstrings the first paragraph, the library's page has the
+    rest. It is read anew whenever the chapter runs: when the code changes, so does the output.
 
     Raises:
         ValueError: for what is no function or class of smalltorch, or for nothing.
@@ -77,7 +78,21 @@ def show_source(*objects: Callable[..., object]) -> "Source":
         if not (ours and (inspect.isfunction(shown) or inspect.isclass(shown))):
             raise ValueError(f"objects: expected functions and classes of smalltorch, got {shown!r}")
     names = ", ".join(shown.__qualname__ for shown in objects)
-    return Source(names, "\n\n".join(dedent(inspect.getsource(shown)) for shown in objects))
+    return Source(names, "\n\n".join(_shortened(dedent(inspect.getsource(shown))) for shown in objects))
+
+
+def _shortened(code: str) -> str:
+    """Code whose docstrings end after their first paragraph."""
+    lines = code.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
+            said = node.body[0]
+            first, last = said.lineno - 1, (said.end_lineno or said.lineno) - 1
+            ends = [k for k in range(first, last) if not lines[k].strip()]
+            if ends:
+                lines[ends[0] - 1] = lines[ends[0] - 1].rstrip() + '"""\n'
+                lines[ends[0] : last + 1] = [""] * (last + 1 - ends[0])
+    return "".join(lines)
 
 
 @dataclass(frozen=True)
