@@ -27,23 +27,19 @@ EXERCISES = re.compile(
     r'<section id="exercises">(.*?)(?=<section id="(?:what-this-chapter-settles|references)">|$)', re.S
 )
 FOLDED = re.compile(
-    r'<details class="(?:code|check [a-z]+)">\s*<summary>.*?</summary>.*?</details>', re.S
+    r'<details class="(?:code|check [a-z]+|by|declared)">\s*<summary>.*?</summary>.*?</details>', re.S
 )  # is not printed
 OUTSIDE = re.compile(r"https?://(?!127\.0\.0\.1|localhost)|mailto:")
+LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl"})
 LEAST = 25  # letters of a piece of text that is looked for
 MOST = 16  # printed pages of a chapter
 # Chapters that have more. The list only shrinks.
-NOT_YET = frozenset(
-    """
-    attention softmax scaling heads layer-norm batch-norm add-and-norm
-    logit-span products paths cubic-law skips-and-mlps four-variants
-    """.split()
-)
+NOT_YET = frozenset({"skips-and-mlps", "four-variants"})
 
 
 def bare(text: str) -> str:
-    """Without white space, which a PDF does not keep."""
-    return re.sub(r"\s+", "", text)
+    """Without white space, which a PDF does not keep, and without ligatures, which some fonts have there."""
+    return re.sub(r"\s+", "", text).translate(LIGATURES)
 
 
 def plain(html: str) -> str:
@@ -54,7 +50,7 @@ def plain(html: str) -> str:
 
 def formulas(html: str) -> Iterator[str]:
     """The TeX of the formulas of a page."""
-    for _, inner in FORMULA.findall(html):
+    for _, inner in FORMULA.findall(FOLDED.sub("", html)):
         inner = re.sub(r'<span class="eqno">.*?</span>', "", inner, flags=re.S)
         for tex in re.findall(r"\\\((.*)\\\)|\\\[(.*)\\\]", inner, re.S):
             yield bare(unescape("".join(tex)))

@@ -9,12 +9,15 @@ What is added comes before what is taken away, short factors before long ones, a
 comma. The order is all that changes.
 """
 
+import re
 from typing import Any
 
 from sympy import Add, Basic, Expr, Indexed, Mul, Pow, Sum
 from sympy.core.function import FunctionClass
 from sympy.printing.latex import LatexPrinter
 from sympy.printing.precedence import PRECEDENCE
+
+LOWERED = re.compile(r"(.*)_\{([^{}]*)\}")  # a name with an index
 
 
 class _Printer(LatexPrinter):  # type: ignore[misc]
@@ -42,8 +45,10 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
     def _print_Indexed(self, expr: Indexed, exp: str | None = None) -> str:
         base, indices = self._print(expr.base), [self._print(index) for index in expr.indices]
         joint = "" if all(len(index) == 1 and index.isalpha() for index in indices) else ","
-        name, lowered, below = base.removesuffix("}").partition("_{")  # an index of the name itself comes first
-        printed = f"{name}_{{{below + ',' if lowered else ''}{joint.join(indices)}}}"
+        below = joint.join(indices)
+        if lowered := LOWERED.fullmatch(base):  # an index of the name itself comes first
+            base, below = lowered[1], f"{lowered[2]},{below}"
+        printed = f"{base}_{{{below}}}"
         return f"{printed}^{{{exp}}}" if exp is not None else printed
 
     def _print_Sum(self, expr: Sum) -> str:
