@@ -161,7 +161,7 @@ def _computed(experiment: Experiment, missing: Sequence[int]) -> Iterable[tuple[
 
     options, begun = experiment.options, time.monotonic()
     cluster = options.scheduler or LocalCluster(
-        n_workers=options.workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=options.workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
     )
     with Client(cluster, timeout=PATIENCE) as client:
         tasks = {client.submit(rows_of, experiment.module, dict(experiment.cases[k]), pure=False): k for k in missing}
