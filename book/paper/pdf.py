@@ -23,18 +23,18 @@ from smalltorch.files import in_one_line
 
 FORMULA = re.compile(r'<(span|div) class="[^"]*\bmath\b[^"]*"[^>]*>(.*?)</\1>', re.S)
 HEADING = re.compile(r"<h([1-6])[ >](.*?)</h\1>", re.S)
-EXERCISES = re.compile(
-    r'<section id="exercises">(.*?)(?=<section id="(?:what-this-chapter-settles|references)">|$)', re.S
-)
-FOLDED = re.compile(
-    r'<details class="(?:code|check [a-z]+|by|declared)">\s*<summary>.*?</summary>.*?</details>', re.S
-)  # is not printed
+EXERCISES = re.compile(r'<section id="exercises">\s*<h2.*?</h2>(.*?)(?=<h2|\Z)', re.S)
+# What is not printed; what is folded within something that is folded goes first.
+FOLDED = [
+    re.compile(rf'<details class="(?:{kinds})">\s*<summary>.*?</summary>.*?</details>', re.S)
+    for kinds in ("check [a-z]+|by|declared", "code")
+]
 OUTSIDE = re.compile(r"https?://(?!127\.0\.0\.1|localhost)|mailto:")
 LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl"})
 LEAST = 25  # letters of a piece of text that is looked for
 MOST = 16  # printed pages of a chapter
 # Chapters that have more. The list only shrinks.
-NOT_YET = frozenset({"skips-and-mlps", "four-variants"})
+NOT_YET: frozenset[str] = frozenset()
 
 
 def bare(text: str) -> str:
@@ -48,9 +48,16 @@ def plain(html: str) -> str:
     return bare(unescape(re.sub(r"<[^>]*>", "", html)))
 
 
+def printed(html: str) -> str:
+    """A page without what is folded away on paper."""
+    for folded in FOLDED:
+        html = folded.sub("", html)
+    return html
+
+
 def formulas(html: str) -> Iterator[str]:
     """The TeX of the formulas of a page."""
-    for _, inner in FORMULA.findall(FOLDED.sub("", html)):
+    for _, inner in FORMULA.findall(printed(html)):
         inner = re.sub(r'<span class="eqno">.*?</span>', "", inner, flags=re.S)
         for tex in re.findall(r"\\\((.*)\\\)|\\\[(.*)\\\]", inner, re.S):
             yield bare(unescape("".join(tex)))
@@ -64,7 +71,7 @@ def headings(html: str, depth: int) -> Iterator[tuple[int, str]]:
 
 def pieces(html: str) -> Iterator[str]:
     """The beginnings of the pieces of text between the tags that are long enough to be recognised."""
-    for text in re.split(r"<[^>]*>", FORMULA.sub("<>", FOLDED.sub("", html))):
+    for text in re.split(r"<[^>]*>", FORMULA.sub("<>", printed(html))):
         text = bare(unescape(text))
         if len(text) >= LEAST:
             yield text[:LEAST]
@@ -139,9 +146,9 @@ def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str
     found += lengths(counts, NOT_YET)
     exercises = [k for k, (_, title, _) in enumerate(entries) if title.endswith("Exercises")]
     looked_at = sorted({page for k in exercises for page in range(page_of[k], page_of[k + 1] + 1)})
-    printed = "".join(bare(pdf.pages[page].extract_text()) for page in looked_at)
+    found_there = "".join(bare(pdf.pages[page].extract_text()) for page in looked_at)
     sought = {piece for html in texts.values() for section in EXERCISES.findall(html) for piece in pieces(section)}
-    open_ones = {piece for piece in sought if piece in printed}
+    open_ones = {piece for piece in sought if piece in found_there}
     found += compare("pieces of exercises and solutions", Counter(sought), Counter(open_ones))
 
     contents = bare("".join(pdf.pages[page].extract_text() for page in range(page_of[0], page_of[1])))

@@ -3,12 +3,6 @@ import { chapters, expect, FOLDER, NARROW, source, test, WIDE } from './book.mjs
 import path from 'node:path';
 
 const MOST = 0.15;   // of a chapter's height, at the width of a desk
-// Chapters in which open code takes more. The list only shrinks.
-const NOT_YET = [
-  'add-and-norm', 'attention', 'batch-norm', 'causal', 'cubic-law', 'four-variants', 'generation',
-  'heads', 'layer-norm', 'logit-span', 'machine', 'measuring', 'norm-bounds', 'paths',
-  'placement', 'products', 'reach', 'scaling', 'skips-and-mlps', 'softmax',
-];
 
 const name = page => path.basename(page, '.html');
 const page = chapters.find(page => /<details class="code" open/.test(source(page)) && source(page).includes('<details class="code">'));
@@ -25,10 +19,8 @@ test.describe('the share of open code', () => {
         return [...document.querySelectorAll('details.code[open] > .cell_input')].reduce((sum, code) => sum + height(code), 0) / height(document.querySelector('article'));
       });
       console.log(`open code in ${name(chapter)}: ${(100 * share).toFixed(0)} % of its height`);
-      if (NOT_YET.includes(name(chapter))) expect(share, `${name(chapter)} meets the limit now: take it off the list`).toBeGreaterThan(MOST);
-      else expect(share, 'the share of open code').toBeLessThanOrEqual(MOST);
+      expect(share, 'the share of open code').toBeLessThanOrEqual(MOST);
     });
-  test('is looked for in chapters that there are', () => expect(NOT_YET.filter(listed => !chapters.some(chapter => name(chapter) === listed))).toEqual([]));
 });
 
 for (const [where, options] of [['over http', {}], ['from a folder', { baseURL: FOLDER }]])

@@ -9,7 +9,7 @@ from typing import Any
 
 import smalltorch
 
-# The engine and its aliases; drawings (`test_draw`), and what runs and stores long runs (`test_long_runs`, `test_table`).
+ELSEWHERE = ("engine", "derive", "verify", "ledger", "draw", "experiments.runner", "experiments.table")
 ELSEWHERE = ("engine", "derive", "verify", "ledger", "draw", "experiments.runner", "experiments.table")
 
 
