@@ -187,7 +187,9 @@ def test_a_stored_table_is_of_the_code_that_is_here(name):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize(
+    "name", [name for name in TABLES if name != "placement_again.csv"]
+)  # a case of it takes seven minutes
 def test_a_case_of_a_stored_table_comes_out_again(name, tmp_path):
     """Which one, the fingerprints choose."""
     made = of_table(name)
