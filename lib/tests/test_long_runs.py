@@ -153,7 +153,7 @@ def test_what_changes_the_numbers_changes_the_fingerprint(toy):
 
 def test_the_library_that_is_used_is_found_through_other_modules():
     found = used_by("smalltorch.experiments.placement")
-    assert {"models", "attention", "train", "engine.sample", "spectral"} <= set(found)
+    assert {"models", "attention", "train", "engine.sample", "spectral", "norm", "block"} <= set(found)
     assert not {"experiments.table", "experiments.runner", "files", "experiments.placement", "plot"} & set(found)
 
 
