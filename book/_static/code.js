@@ -8,7 +8,7 @@
   const first = folds.map(fold => fold.open);
   const label = document.createElement('label');
   label.className = 'page-tool code-choice';
-  label.innerHTML = 'Code <select><option value="">some</option><option value="all">all</option><option value="none">none</option></select>';
+  label.innerHTML = 'Code <select aria-label="Code"><option value="">some</option><option value="all">all</option><option value="none">none</option></select>';
   const select = label.querySelector('select');
   const show = () => folds.forEach((fold, k) => { fold.open = select.value ? select.value === 'all' : first[k]; });
   try {   // a browser may refuse to remember
