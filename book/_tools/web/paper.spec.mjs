@@ -1,4 +1,4 @@
-// A page of the book printed from the browser, in the dark theme: it is light, solutions and checkers are open, what works on
+// A page of the book printed from the browser, in the dark theme: it is light, solutions are open, what works on
 // screens only is away, nothing is wider than the paper, and afterwards the screen is as before.
 import { chapter, COLUMN, expect, test, typeset } from './book.mjs';
 
@@ -8,9 +8,9 @@ const theme = page => page.evaluate(() => document.documentElement.dataset.theme
 const look = page => page.evaluate(column => {
   const visible = selector => [...document.querySelectorAll(selector)].filter(element => element.checkVisibility({ visibilityProperty: true, opacityProperty: true }));
   const words = elements => elements.map(element => element.outerHTML.slice(0, 80));
-  const open = visible('.solution section, #exercises pre');
+  const open = visible('.solution section, #exercises pre:not(details.code *)');
   return {
-    closed: words([...document.querySelectorAll('.solution section, #exercises pre')].filter(element => !open.includes(element))),
+    closed: words([...document.querySelectorAll('.solution section, #exercises pre:not(details.code *)')].filter(element => !open.includes(element))),
     screen: words(visible('button, form, summary p, .headerlink, .explorable')),
     wide: words(visible('article *').filter(element => element.getBoundingClientRect().right > column + 1 && !element.closest('mjx-assistive-mml'))),
   };
