@@ -9,7 +9,7 @@ from typing import Any
 
 import smalltorch
 
-ELSEWHERE = ("engine", "derive", "verify", "ledger", "draw", "experiments.runner", "experiments.table")
+# The engine and its aliases; drawings (`test_draw`), long runs and their tables (`test_long_runs`, `test_table`).
 ELSEWHERE = ("engine", "derive", "verify", "ledger", "draw", "experiments.runner", "experiments.table")
 
 
