@@ -21,6 +21,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
@@ -85,12 +86,12 @@ def run(experiment: Experiment) -> None:
     if experiment.options.confirm:
         confirm(experiment)
         return
-    begun, place_ = time.monotonic(), place(experiment.out)
-    if place_.exists():
-        print(f"{place_} exists and will be replaced when all cases are done", file=sys.stderr, flush=True)
-    kept = place_.with_name(f"{place_.stem}.unfinished")
+    begun, out, prints = time.monotonic(), place(experiment.out), fingerprints(experiment)
+    if out.exists():
+        print(f"{out} exists and will be replaced when all cases are done", file=sys.stderr, flush=True)
+    kept = out.with_name(f"{out.stem}.unfinished")
     kept.mkdir(exist_ok=True)
-    files = [kept / f"{_digest([fingerprints(experiment), case])}.json" for case in experiment.cases]
+    files = [kept / f"{_digest([prints, case])}.json" for case in experiment.cases]
     missing = [k for k, file in enumerate(files) if not file.exists()]
     if done := len(files) - len(missing):
         print(f"{done} of {len(files)} cases were done before", file=sys.stderr, flush=True)
@@ -98,7 +99,7 @@ def run(experiment: Experiment) -> None:
         write_text(files[k], json.dumps(lines))
     lines = [line for file in files for line in json.loads(file.read_text(encoding="utf-8"))]
     minutes = f"{(time.monotonic() - begun) / 60:.0f} minutes" + (" for what was missing" if done else "")
-    store(place_, experiment.module, experiment.seeds, minutes, experiment.columns, lines, fingerprints(experiment))
+    store(out, experiment.module, experiment.seeds, minutes, experiment.columns, lines, prints)
     shutil.rmtree(kept)
 
 
@@ -115,16 +116,19 @@ def confirm(experiment: Experiment) -> None:
     now, then = fingerprints(experiment), head_of(path)
     if then.get("experiment") != now["experiment"]:
         raise ValueError(f"{path.name}: its experiment has changed; make the table anew")
-    places = [list(experiment.columns).index(key) for key in experiment.keys]
-    lines = {tuple(line[key] for key in experiment.keys): list(line.values()) for line in read(path)}
-    k = int(_digest(now), 16) % len(experiment.cases)
-    found = rows_of(experiment.module, experiment.cases[k])
+
+    def named(line: Mapping[str, str]) -> tuple[str, ...]:
+        return tuple(line[key] for key in experiment.keys)
+
+    lines = {named(line): list(line.values()) for line in read(path)}
+    case = experiment.cases[int(_digest(now), 16) % len(experiment.cases)]
+    found = rows_of(experiment.module, case)
     for new in found:
-        old = lines.get(tuple(new[place] for place in places), [])
-        if len(new) != len(old) or not all(map(_close, new, old, [experiment.tolerance] * len(new))):
+        old = lines.get(named(dict(zip(experiment.columns, new, strict=True))), [])
+        if len(new) != len(old) or not all(_close(*pair, experiment.tolerance) for pair in zip(new, old, strict=True)):
             raise ValueError(f"{path.name}: a case gives {new}, and the table has {old}; make it anew")
     renewed(path, now)
-    print(f"{path.name}: the {len(found)} lines of {dict(experiment.cases[k])} are as stored")
+    print(f"{path.name}: the {len(found)} lines of {dict(case)} are as stored")
 
 
 def fingerprints(experiment: Experiment) -> dict[str, str]:
@@ -160,10 +164,11 @@ def _computed(experiment: Experiment, missing: Sequence[int]) -> Iterable[tuple[
     from distributed import Client, LocalCluster, as_completed  # nothing but a long run needs it
 
     options, begun = experiment.options, time.monotonic()
-    cluster = options.scheduler or LocalCluster(
-        n_workers=options.workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+    here = {"n_workers": options.workers, "threads_per_worker": 1, "host": "127.0.0.1"}
+    local = (
+        nullcontext(options.scheduler) if options.scheduler else LocalCluster(**here, dashboard_address="127.0.0.1:0")
     )
-    with Client(cluster, timeout=PATIENCE) as client:
+    with local as cluster, Client(cluster, timeout=PATIENCE) as client:
         tasks = {client.submit(rows_of, experiment.module, dict(experiment.cases[k]), pure=False): k for k in missing}
         workers = len(client.scheduler_info(n_workers=-1)["workers"])
         for done, task in enumerate(as_completed(tasks), 1):
@@ -172,8 +177,6 @@ def _computed(experiment: Experiment, missing: Sequence[int]) -> Iterable[tuple[
             running = min(workers, len(tasks) - done)
             print(f"{done} of {len(tasks)} done, {running} running, about {math.ceil(left / 60)} minutes left",
                   file=sys.stderr, flush=True)  # fmt: skip
-    if not options.scheduler:
-        cluster.close()
 
 
 def _close(new: str, old: str, tolerance: float) -> bool:
