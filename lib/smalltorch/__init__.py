@@ -6,7 +6,8 @@
     spectral  measure  collapse          how much attention amplifies, how alike tokens become
     engine                               derivations, numerical checks, the record
     experiments                          long runs, with their tables
-    data  files  plot  draw  diagram      the book's texts, files written whole, figures, drawings
+    data  files                          the book's texts, files written whole
+    plot  picture  draw  diagram         figures and their pictures, drawings
     shapes                               checks of arguments
 
 Import the module that you need: `from smalltorch.attention import attention`.

@@ -15,7 +15,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from smalltorch import draw, plot
+from smalltorch import draw, picture, plot
 
 SVG, LINK = "http://www.w3.org/2000/svg", "{http://www.w3.org/1999/xlink}href"
 ET.register_namespace("", SVG)
@@ -52,7 +52,7 @@ def scrolling(svg: str, share: float) -> str:
 
 def themed(svg: str, alt: str) -> str:
     """A figure's SVG for the page: with alternative text, colours of the theme, and ids that no other picture has."""
-    root = ET.fromstring(plot.slim(svg))
+    root = ET.fromstring(picture.slim(svg))
     paper = root.find(f"{{{SVG}}}rect")  # white, below the picture of the first page
     if paper is not None:
         root.remove(paper)

@@ -9,7 +9,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from deepdive.drawn import themed
 from deepdive.small_build import small_build
-from smalltorch import plot
+from smalltorch import picture, plot
 from smalltorch.diagram import machine
 
 OTHER = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><title>Another</title></svg>'
@@ -33,7 +33,7 @@ def drawn(colour: str = plot.BLUE) -> str:
     ax.plot([0, 1], color=colour, marker="o")
     ax.axhline(0.5, color="grey")
     ax.set_xlabel("width $d_h$")
-    svg = plot.picture(fig)
+    svg = picture.picture(fig)
     plt.close(fig)
     return svg
 
@@ -70,7 +70,7 @@ def test_a_heat_map_and_its_texts_keep_their_colours():
     ax.pcolormesh([[0.0, 1.0]], cmap="Greys")
     ax.text(0.5, 0.5, "$p$", color="white")
     ax.set_title("title", color="grey")
-    shown = themed(plot.picture(fig), "seen")
+    shown = themed(picture.picture(fig), "seen")
     plt.close(fig)
     assert '<g class="over"><path' in shown and '<g class="over"><text style=' in shown and "fill: #ffffff" in shown
     assert re.search(r"fill: var\(--grey-80\)[^>]*>title", shown)

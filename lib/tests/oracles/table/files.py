@@ -1,4 +1,4 @@
-"""data, files, plot, diagram, experiments."""
+"""data, files, plot, picture, diagram, experiments."""
 
 import errno
 import math
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from smalltorch import data, diagram, files, plot, train
+from smalltorch import data, diagram, files, picture, plot, train
 from smalltorch.engine.sample import generator
 from smalltorch.experiments import depth_without_skips as depth
 from smalltorch.experiments import placement
@@ -153,14 +153,14 @@ PLOT = [
         {"drawn": Other("a curve of three points and a level", lambda given: drawing())},
     ),
     Entry(
-        "plot.picture",
-        lambda drawn: plot.picture(drawn).count("stroke: #0072b2"),
+        "picture.picture",
+        lambda drawn: picture.picture(drawn).count("stroke: #0072b2"),
         lambda drawn: 2,
         {"drawn": Other("a curve of three points and a level", lambda given: drawing())},
     ),
     Entry(
-        "plot.slim",
-        lambda svg: plot.slim(svg),
+        "picture.slim",
+        lambda svg: picture.slim(svg),
         lambda svg: '<svg class="plot"><path d="M0.12 1L2 3"/></svg>',
         {"svg": Other("a path, a comment", lambda given: SLIM)},
     ),
