@@ -38,16 +38,16 @@ def store(
     if any(len(line) != len(columns) for line in lines):
         odd = next(len(line) for line in lines if len(line) != len(columns))
         raise ValueError(f"lines: expected {len(columns)} entries in each, as there are columns, got {odd}")
-    head = [
-        f"command: {shlex.join(['python', '-m', module, *sys.argv[1:]])}",
-        f"seeds: {seeds}",
-        f"versions: Python {platform.python_version()}, torch {torch.__version__}",
-        f"hardware: CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()}), threads: 1, {time}",
-        *(f"{what}: {digest}" for what, digest in fingerprints.items()),
-        f"lines: {len(lines)}",
-    ]
+    head = {
+        "command": shlex.join(["python", "-m", module, *sys.argv[1:]]),
+        "seeds": seeds,
+        "versions": f"Python {platform.python_version()}, torch {torch.__version__}",
+        "hardware": f"CPU ({platform.machine()}, {torch.backends.cpu.get_cpu_capability()}), threads: 1, {time}",
+        **fingerprints,
+        "lines": len(lines),
+    }
     with replacing(out) as new, new.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(f"# {line}\n" for line in head)
+        file.write(_shown(head))
         table = csv.writer(file, lineterminator="\n")
         table.writerow(columns)
         table.writerows(lines)
@@ -85,7 +85,9 @@ def head_of(path: Path) -> dict[str, str]:
 def renewed(path: Path, fingerprints: Mapping[str, str]) -> None:
     """Write other fingerprints into the head of a table, and leave the rest as it is."""
     head = head_of(path)
-    count = head.pop("lines")
-    _, _, lines = path.read_text(encoding="utf-8").partition("# lines:")
-    shown = "".join(f"# {what}: {said}\n" for what, said in (head | dict(fingerprints) | {"lines": count}).items())
-    write_text(path, shown + lines.partition("\n")[2])
+    lines = path.read_text(encoding="utf-8").removeprefix(_shown(head))
+    write_text(path, _shown(head | dict(fingerprints)) + lines)
+
+
+def _shown(head: Mapping[str, object]) -> str:
+    return "".join(f"# {what}: {said}\n" for what, said in head.items())
