@@ -16,6 +16,9 @@
     sidebar.setAttribute('role', 'region');
     sidebar.setAttribute('aria-label', 'Contents of the book');
   });
+  all('.has-children > details > summary', summary => {
+    summary.setAttribute('aria-label', `Pages of ${summary.closest('li').querySelector('a').textContent}`);
+  });
 
   // Copying takes the focus away from the button that was pressed.
   document.addEventListener('click', event => {
