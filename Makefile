@@ -13,6 +13,7 @@ PORT        ?= 8000
 SHOTS       ?=                  # for test-web: a folder for screenshots
 LABELS      ?=                  # for test-web: 1 to write anew what the figures that move say
 WEAKEN      ?=                  # for execute and manifest: 1 if what holds a chapter is meant to be weaker than before
+NODE        ?=                  # for book: none, if browsers are to set the formulas, as where there is no Node
 T           ?=                  # for test-web: checks by their names, a regular expression; empty: all
 UV          ?= uv               # for lock: what runs uv, such as: python3 -m uv
 
@@ -70,7 +71,7 @@ book: html
 	@echo "The book is at file://$(CURDIR)/$(HTML)/index.html"
 
 html: $(READY)
-	@$(PY) book/_tools/build.py "$(HTML)"
+	@NODE="$(strip $(NODE))" $(PY) book/_tools/build.py "$(HTML)"
 
 # The PDF is printed from the pages, and the archive holds both.
 takeaway: html
@@ -151,7 +152,7 @@ style: $(READY)
 	@$(PY) -m ruff check -q lib book $(wildcard notebooks)
 	@$(PY) -m ruff format -q --check lib book || { echo "the code is not in one form: $(PY) -m ruff format lib book"; exit 1; }
 	@$(PY) -m mypy
-	@$(strip $(VENV))/bin/oxlint --format=unix --deny-warnings book/_static book/explore book/paper book/_tools/web
+	@$(strip $(VENV))/bin/oxlint --format=unix --deny-warnings book/_static book/_ext book/explore book/paper book/_tools/web
 
 form: $(READY)
 	@$(PY) book/_tools/notebooks.py check

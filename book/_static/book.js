@@ -51,7 +51,7 @@
   window.addEventListener('beforeprint', () => { theme = root.dataset.theme; root.dataset.theme = 'light'; });
   window.addEventListener('afterprint', () => { root.dataset.theme = theme; });
 
-  // What scrolls sideways can be reached by keyboard. Formulas get their width only when they are typeset.
+  // What scrolls sideways can be reached by keyboard.
   const scrolling = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container';
   const focusable = () => {
     all(scrolling, box => {
@@ -59,7 +59,7 @@
       else box.removeAttribute('tabindex');
     });
     all('span.math', formula => {  // a formula in a line of text that is wider than the column
-      const width = formula.querySelector('mjx-container')?.getBoundingClientRect().width ?? 0;
+      const width = formula.querySelector('svg, math')?.getBoundingClientRect().width ?? 0;
       let column = formula.parentElement;
       while (!column.clientWidth && column.parentElement) column = column.parentElement;  // what stands in a line has none
       const wide = width > column.clientWidth + 1;  // it is rounded
@@ -68,8 +68,32 @@
       else formula.removeAttribute('tabindex');
     });
   };
-  const typeset = () => (window.MathJax?.startup?.promise ?? Promise.resolve()).then(focusable);
   focusable();
-  window.addEventListener('load', typeset);
+  window.addEventListener('load', focusable);
   window.addEventListener('resize', focusable);
+
+  // What is copied has the formulas as TeX.
+  document.addEventListener('copy', event => {
+    const selection = getSelection();
+    if (!selection.rangeCount || selection.isCollapsed) return;
+    const range = selection.getRangeAt(0).cloneRange();
+    const formulaAt = node => (node.nodeType === Node.ELEMENT_NODE ? node : node.parentElement).closest('.math');
+    const [first, last] = [formulaAt(range.startContainer), formulaAt(range.endContainer)];
+    if (first) range.setStartBefore(first);   // half a formula is none
+    if (last) range.setEndAfter(last);
+    const copied = document.createElement('div');
+    copied.append(range.cloneContents());
+    const formulas = copied.querySelectorAll('.math');
+    if (!formulas.length) return;
+    for (const formula of formulas) {
+      const sign = formula.localName === 'div' ? '$$' : '$';
+      formula.textContent = sign + formula.querySelector('annotation, .tex').textContent + sign;
+    }
+    copied.className = 'off-screen';
+    document.body.append(copied);   // innerText knows of lines only within the page
+    event.clipboardData.setData('text/plain', copied.innerText);
+    event.clipboardData.setData('text/html', copied.innerHTML);
+    copied.remove();
+    event.preventDefault();
+  });
 })();

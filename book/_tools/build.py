@@ -9,6 +9,7 @@ new book is whole. The folder around it holds what the build needs besides, and 
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -36,7 +37,8 @@ jupyter_book.handle_exception = report
 
 def build(html: Path, *pages: str, builder: str = "html") -> None:
     """Build the book, or write only these of its pages again."""
-    overrides = {"nitpicky": True, "latex_individualpages": False}
+    by_node = os.environ.get("NODE") != "none"
+    overrides = {"nitpicky": True, "latex_individualpages": False, "formulas_by_node": by_node}
     status = jupyter_book.build_sphinx(
         ROOT,
         html,

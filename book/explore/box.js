@@ -236,9 +236,8 @@ Object.assign(Explore, (() => {
     if (inAddress().has(box.id)) window.addEventListener('load', () => bring(box));
   }
 
-  // Scroll to the first figure of the address, once the formulas above it have their height.
-  async function bring(box) {
-    await window.MathJax?.startup?.promise;
+  // Scroll to the first figure of the address.
+  function bring(box) {
     if (inAddress().keys().next().value === box.id) box.scrollIntoView({ behavior: 'instant' });
   }
 

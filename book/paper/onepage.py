@@ -116,7 +116,18 @@ def article(html: str, page: str, pages: set[str], depth: int, files: str) -> Ta
             link["href"] = target
     for code in body("pre"):
         flatten(code)
+    for formula in body(class_="math"):
+        as_tex(formula)
     return body
+
+
+def as_tex(formula: Tag) -> None:
+    """Put a formula's TeX in the place of its picture: on paper it is set with fonts, which can break wide lines."""
+    tex = formula.find("annotation").string
+    start, end = (r"\[", r"\]") if formula.name == "div" else (r"\(", r"\)")
+    for part in formula(["svg", "math"]):
+        part.decompose()
+    formula.append(start + tex + end)
 
 
 def flatten(code: Tag) -> None:

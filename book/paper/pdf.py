@@ -58,9 +58,8 @@ def printed(html: str) -> str:
 def formulas(html: str) -> Iterator[str]:
     """The TeX of the formulas of a page."""
     for _, inner in FORMULA.findall(printed(html)):
-        inner = re.sub(r'<span class="eqno">.*?</span>', "", inner, flags=re.S)
-        for tex in re.findall(r"\\\((.*)\\\)|\\\[(.*)\\\]", inner, re.S):
-            yield bare(unescape("".join(tex)))
+        for tex in re.findall(r"<annotation[^>]*>(.*?)</annotation>", inner, re.S):
+            yield bare(unescape(tex))
 
 
 def headings(html: str, depth: int) -> Iterator[tuple[int, str]]:

@@ -49,10 +49,12 @@ def test_the_archive_is_the_same_each_time_and_does_not_hold_itself(tmp_path):
 
 
 def test_what_a_page_has_is_read_from_it():
-    html = r"""<h2><span>1.2. </span>Of <span class="math">\(n\)</span> &amp; more
+    formula = '<svg></svg><math><mi>{0}</mi><annotation encoding="application/x-tex">{0}</annotation></math>'
+    n, less = formula.format("n"), formula.format("a &lt; b")
+    html = f"""<h2><span>1.2. </span>Of <span class="math">{n}</span> &amp; more
         <a class="headerlink" href="#x">#</a></h2>
-        <div class="math"><span class="eqno">(1)</span>\[a &lt;
-        b\]</div><p>Short.</p><p>A text that is long enough to be found again.</p>"""
+        <div class="math"><span class="eqno">(1)</span>{less}</div>
+        <p>Short.</p><p>A text that is long enough to be found again.</p>"""
     assert list(pdf.headings(html, 1)) == [(3, "1.2.Of…&more")]
     assert list(pdf.formulas(html)) == ["n", "a<b"]
     assert list(pdf.pieces(html.partition("</h2>")[2])) == ["Atextthatislongenoughtobe"]

@@ -5,11 +5,13 @@
     ledger  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises,
     glossary                         and terms
     code                             the code of the chapters, folded
+    formulas                         formulas, typeset
     moved                            old addresses, which lead on
     search                           what is found by name
     library                          the library's page, from its docstrings
     drawn  explore  takeaway         drawings within the page, figures that move; links to the PDF and the archive
-    theme                            what stands around a page: options, formulas, buttons, how to cite
+    theme                            what stands around a page: options, buttons, how to cite
+    finish                           the last hand on each page
 
 Importing the package imports none of them.
 """
@@ -29,6 +31,7 @@ ROOMS = (
     "parts",
     "blocks",
     "code",
+    "formulas",
     "glossary",
     "moved",
     "search",
@@ -38,6 +41,7 @@ ROOMS = (
     "drawn",
     "explore",
     "takeaway",
+    "finish",
 )
 
 

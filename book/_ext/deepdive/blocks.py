@@ -201,8 +201,6 @@ class FillLists(SphinxPostTransform):
     default_priority = 1  # before anything resolves the references in what is copied
 
     def run(self, **options) -> None:
-        if any(self.document.findall(listing)):
-            self.env.get_domain("math").data["has_equations"][self.env.docname] = True  # or MathJax is not loaded
         for place in list(self.document.findall(tally)):
             counts = [len(getattr(self.env.book_blocks[page], place["noun"])) for page in place["pages"]]
             text = f"{sum(counts)} {place['noun']} in {sum(map(bool, counts))} chapters"

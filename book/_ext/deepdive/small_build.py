@@ -20,6 +20,7 @@ myst_enable_extensions = ["amsmath", "attrs_block", "colon_fence", "dollarmath"]
 nb_execution_mode = "off"
 numfig = True
 math_numfig = True
+html_math_renderer = "{math}"
 suppress_warnings = ["mystnb.unknown_mime_type", *{unsaid}]
 
 
@@ -29,9 +30,18 @@ def setup(app):
 """
 
 
-def small_build(folder: Path, files: Mapping[str, str], rooms: Iterable[str] = (), unsaid: Iterable[str] = ()) -> str:
-    """Write the files of a book and build it into `html`; what Sphinx warns of, but for the types `unsaid`."""
-    conf = {"conf.py": CONF.format(rooms=(*SHARED, *rooms), unsaid=unsaid)}
+def small_build(
+    folder: Path,
+    files: Mapping[str, str],
+    rooms: Iterable[str] = (),
+    unsaid: Iterable[str] = (),
+    math: str = "mathjax",
+) -> str:
+    """Write the files of a book and build it into `html`; what Sphinx warns of, but for the types `unsaid`.
+
+    Its formulas stay TeX, unless `math` names the book's renderer.
+    """
+    conf = {"conf.py": CONF.format(rooms=(*SHARED, *rooms), unsaid=unsaid, math=math)}
     for name, text in ({"book/references.bib": ""} | files | conf).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

@@ -9,7 +9,7 @@ export { expect };
 
 export const html = path.resolve(process.env.HTML);
 export const FOLDER = pathToFileURL(html).href + '/';   // as baseURL: the book is read without a server
-export const WIDE = { width: 1280, height: 900 }, NARROW = { width: 375, height: 800 };
+export const WIDE = { width: 1280, height: 900 }, NARROW = { width: 320, height: 800 };
 export const COLUMN = 642;   // A4 less the margins of print.css, in pixels of 1/96 inch
 
 export const source = name => fs.readFileSync(path.join(html, name), 'utf8');
@@ -40,8 +40,6 @@ export const test = plain.extend({
     expect([...complaints], 'requests and scripts').toEqual([]);
   },
 });
-
-export const typeset = page => page.evaluate(() => window.MathJax?.startup?.promise.then(() => {}));
 
 const LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 

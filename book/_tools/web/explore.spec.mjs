@@ -3,7 +3,7 @@
 // back to what is shown, and all that is written is compared with book/explore/labels (LABELS=1 writes it).
 import fs from 'node:fs';
 import { spawnSync } from 'node:child_process';
-import { chapters, expect, FOLDER, NARROW, source, test, typeset, WIDE } from './book.mjs';
+import { chapters, expect, FOLDER, NARROW, source, test, WIDE } from './book.mjs';
 
 test.use({ baseURL: FOLDER, viewport: WIDE });
 
@@ -89,7 +89,6 @@ for (const { name, page: address } of figures)
   test.describe(`the figure ${name}`, () => {
     test('follows mouse and keyboard, and its numbers are the library’s', async ({ page }, info) => {
       await page.goto(address);
-      await typeset(page);
       const box = page.locator(boxOf(name)), states = [];
       const record = async () => {
         const seen = await page.evaluate(look, name);
@@ -141,7 +140,6 @@ for (const { name, page: address } of figures)
       const other = await page.context().newPage();
       await other.setViewportSize(WIDE);
       await other.goto(page.url());
-      await typeset(other);
       const again = await other.evaluate(look, name);
       expect.soft(again.state, 'what the address leads to').toEqual(states.at(-1).state);
       expect.soft(again.drawing === before, 'the address leads to the same drawing').toBe(true);
@@ -178,7 +176,6 @@ for (const { name, page: address } of figures)
 
     test('says what it said', async ({ page }) => {
       await page.goto(address);
-      await typeset(page);
       const box = page.locator(boxOf(name)), said = [];
       for (const [state, set] of [['at first', () => {}], ...['min', 'max'].map(end => [`all at ${end}`, () => box.evaluate(toEnd, end)])]) {
         await set();

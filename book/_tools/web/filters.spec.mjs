@@ -1,6 +1,6 @@
 // The filters of the ledger and of the index of systems, used as a reader would, with the mouse, with the keyboard alone, by a link,
 // without script and from a folder: the rows that are then seen are the right ones.
-import { expect, FOLDER, NARROW, test, typeset } from './book.mjs';
+import { expect, FOLDER, NARROW, test } from './book.mjs';
 
 const PAGES = [   // the facets, which rows are settled, and the link that each of these must have
   { name: 'book/ledger.html', facets: ['verdict', 'part', 'notes'], settled: 'tr:not(.verdict-is-not-yet-examined)', link: 'a[href*="#claim-"]' },
@@ -31,7 +31,6 @@ for (const { name, facets, settled, link } of PAGES)
   test.describe(`the filters of ${name}`, () => {
     test('begin with all rows, and each value shows those that have it', async ({ page }) => {
       await page.goto(name);
-      await typeset(page);
       const { ids: all, ...first } = await look(page);
       expect.soft(all.length, 'rows at first').toBe(first.all);
       expect.soft(all.length, 'rows at first').toBeGreaterThan(200);
@@ -57,7 +56,6 @@ for (const { name, facets, settled, link } of PAGES)
 
     test('find words as they are typed, in any order and case', async ({ page }) => {
       await page.goto(name);
-      await typeset(page);
       const words = page.locator('form.filters input');
       const find = async text => {
         await words.fill('');

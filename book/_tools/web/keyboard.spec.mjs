@@ -1,5 +1,5 @@
 // The Tab key alone reaches everything on a page that can be used, what has the focus looks so, and nothing is there for a mouse only.
-import { expect, pages, test, typeset, WIDE } from './book.mjs';
+import { expect, pages, test, WIDE } from './book.mjs';
 
 test.use({ viewport: WIDE });
 
@@ -28,7 +28,6 @@ function prepare() {
 for (const name of pages.filter(name => name !== 'index.html'))
   test(`the keyboard on ${name}`, async ({ page }) => {
     await page.goto(name);
-    await typeset(page);
     await page.waitForTimeout(200);
     expect.soft(await page.evaluate(prepare), 'only a mouse can use').toEqual([]);
     for (let before = -1, reached = 0; reached > before;) {   // until twenty presses lead to nothing new

@@ -7,12 +7,11 @@ const VIEWS = { wide: WIDE, narrow: NARROW };
 const AUDITED = ['light, wide', 'dark, narrow'];   // axe is slow: it sees both themes and both widths, once each
 
 const look = page => page.evaluate(async () => {
-  await window.MathJax?.startup?.promise;
   await document.fonts.ready;
   await new Promise(resolve => setTimeout(resolve, 200));
   await Promise.allSettled(document.getAnimations().map(animation => animation.finished));   // buttons fade into the theme's colours
   return {
-    untypeset: document.querySelectorAll('.math').length - document.querySelectorAll('.math mjx-container').length,
+    untypeset: document.querySelectorAll('.math').length - document.querySelectorAll('.math > svg').length,
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     idle: [...document.querySelectorAll('span.math[tabindex]')].filter(formula => formula.firstElementChild.offsetWidth <= formula.clientWidth).length,
   };

@@ -1,6 +1,6 @@
 // A page of the book printed from the browser, in the dark theme: it is light, solutions are open, what works on
 // screens only is away, nothing is wider than the paper, and afterwards the screen is as before.
-import { chapter, COLUMN, expect, test, typeset } from './book.mjs';
+import { chapter, COLUMN, expect, test } from './book.mjs';
 
 test.use({ colorScheme: 'dark', viewport: { width: COLUMN, height: 900 } });
 
@@ -12,14 +12,13 @@ const look = page => page.evaluate(column => {
   return {
     closed: words([...document.querySelectorAll('.solution section, #exercises pre:not(details.code *)')].filter(element => !open.includes(element))),
     screen: words(visible('button, form, summary p, .headerlink, .explorable')),
-    wide: words(visible('article *').filter(element => element.getBoundingClientRect().right > column + 1 && !element.closest('mjx-assistive-mml'))),
+    wide: words(visible('article *').filter(element => element.getBoundingClientRect().right > column + 1 && !element.closest('math'))),
   };
 }, COLUMN);
 
 for (const name of [...['softmax', 'causal', 'logit-span'].map(chapter), 'book/ledger.html'])
   test(`${name} on paper`, async ({ page }) => {
     await page.goto(name);
-    await typeset(page);
     expect.soft(await theme(page), 'the theme on the screen').toBe('dark');
     const folded = await page.locator('.solution.toggle-hidden').count();
 

@@ -49,5 +49,4 @@ def part_choices(book: Book, chapters: Collection[str]) -> dict[str, str]:
 
 
 def setup(app: Sphinx) -> None:
-    # Before MathJax (500): a search reads the formulas' TeX, which typesetting takes away.
-    app.add_js_file("filters.js", priority=400, loading_method="defer")
+    app.add_js_file("filters.js", loading_method="defer")

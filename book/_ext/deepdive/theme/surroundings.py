@@ -1,17 +1,13 @@
-"""The book's theme: maths without another host, and links to the public address where there is one."""
+"""The book's theme: its options, and links to the public address where there is one."""
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
-from pathlib import Path
 from urllib.parse import quote
 
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
 
-MATHJAX = "tex-svg-full.js"  # needs no fonts and loads nothing further
 PUNCTUATION = (".", ",", ";", ":", "!", "?", ")", "’", "”")
 
 
@@ -51,14 +47,6 @@ def keep_punctuation(app: Sphinx, doctree: nodes.document, page: str) -> None:
             together += [formula, nodes.Text(after[:1])]
 
 
-def copy_mathjax(app: Sphinx, exception: Exception | None) -> None:
-    if exception is None and app.builder.format == "html":
-        package = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent
-        target = Path(app.outdir) / "_static/mathjax"
-        target.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(package / "static/mathjax" / MATHJAX, target / MATHJAX)
-
-
 def setup(app: Sphinx) -> None:
     if "comments_config" not in app.config.values:  # Jupyter Book sets it for sphinx_comments, which is not loaded
         app.add_config_value("comments_config", {}, "html")
@@ -67,4 +55,3 @@ def setup(app: Sphinx) -> None:
     app.connect("config-inited", set_theme_options)
     app.connect("html-page-context", add_report_link)
     app.connect("doctree-resolved", keep_punctuation)
-    app.connect("build-finished", copy_mathjax)

@@ -1,0 +1,97 @@
+"""The last hand on each page: what it does not need goes, and a policy says what its browser may load and run.
+
+The theme's icons come from a style sheet and a font; the script that would draw them again goes, and so do the search's
+scripts on pages that do not search. The policy is made from the page itself: scripts of the book and those that stand
+on the page, by their hashes, styles, pictures and fonts of the book, and nothing from elsewhere.
+
+The theme's script chooses light or dark. Where no script runs, a style sheet of the same rules follows the system.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+from smalltorch.files import write_text
+
+ICONS = re.compile(r'\s*<script defer src="[^"]*_static/scripts/fontawesome\.js[^"]*"></script>')
+SEARCH = re.compile(r'\s*<script src="[^"]*(?:_static/searchtools|_static/language_data|searchindex)\.js"></script>')
+INLINE = re.compile(r"<script(?![^>]* src=)[^>]*>(.*?)</script>", re.DOTALL)
+HEAD = re.compile(r"<head>\s*<meta charset=[^>]*>", re.IGNORECASE)
+SHEET = re.compile(r'<link\b(?=[^>]* rel="stylesheet")[^>]* href="([^"?]*)(_static/[^"?]*)')
+THEME = re.compile(r"""\[data-theme=["']?(light|dark)["']?\]""")
+COMMA = re.compile(r",(?![^(]*\))")  # between selectors, and not in brackets
+PLAIN = "_static/plain.css"
+NOT_NEEDED = ("_static/scripts/fontawesome.js", "_static/scripts/fontawesome.js.LICENSE.txt")
+
+
+def policy(html: str) -> str:
+    """The content security policy of a page."""
+    hashes = sorted({b64encode(sha256(script.encode()).digest()).decode() for script in INLINE.findall(html)})
+    scripts = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in hashes)])
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+        "font-src 'self' data:; connect-src 'self'; base-uri 'none'"
+    )
+
+
+def rules(css: str) -> Iterator[tuple[str, str]]:
+    """Selectors and declarations of the rules of a style sheet that hold on every medium."""
+    depth, start = 0, 0
+    css = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
+    for brace in re.finditer("[{}]", css):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            selectors, _, declarations = css[start : brace.start()].partition("{")
+            start = brace.end()
+            if not selectors.strip().startswith("@"):
+                yield selectors.strip(), declarations
+
+
+def without_script(sheets: Iterable[str]) -> str:
+    """The rules for light and dark pages, as a style sheet that follows the system while no script says which it is."""
+    lines: dict[str, list[str]] = {"light": [], "dark": []}
+    for selectors, declarations in (rule for css in sheets for rule in rules(css)):
+        for theme in dict.fromkeys(THEME.findall(selectors)):
+            own = [one for one in COMMA.split(selectors) if theme in THEME.findall(one)]
+            lines[theme].append(f"{THEME.sub('[data-theme=auto]', ','.join(own)).strip()}{{{declarations}}}")
+    return "\n".join([*lines["light"], "@media (prefers-color-scheme: dark) {", *lines["dark"], "}\n"])
+
+
+def finished(html: str, searches: bool) -> str:
+    """A page as it is served."""
+    html = ICONS.sub("", html)
+    html = html if searches else SEARCH.sub("", html)
+    if sheet := SHEET.search(html):
+        plain = f'<noscript><link rel="stylesheet" href="{sheet[1]}{PLAIN}" /></noscript>'
+        html = html.replace("</head>", f"{plain}\n  </head>", 1)
+    meta = f'\n    <meta http-equiv="Content-Security-Policy" content="{policy(html)}" />'
+    return HEAD.sub(lambda head: head[0] + meta, html, count=1)
+
+
+def finish(app: Sphinx, exception: Exception | None) -> None:
+    out = Path(app.outdir)
+    if exception is not None or app.builder.name != "html":
+        return
+    first = (out / f"{app.config.root_doc}.html").read_text(encoding="utf-8")
+    sheets = [out / name for _, name in SHEET.findall(first)]
+    write_text(out / PLAIN, without_script(sheet.read_text(encoding="utf-8") for sheet in sheets))
+    for page in out.rglob("*.html"):
+        html = page.read_text(encoding="utf-8")
+        if "_static" not in page.relative_to(out).parts and "Content-Security-Policy" not in html:
+            page.write_text(finished(html, page.name == "search.html"), encoding="utf-8")
+    for file in [*out.glob("_static/**/*.map"), *(out / name for name in NOT_NEEDED)]:
+        file.unlink(missing_ok=True)
+    for folder in out.glob("_static/locales/*"):
+        if folder.name != "en":
+            shutil.rmtree(folder)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("build-finished", finish, priority=900)  # when all pages stand, and all that is on them

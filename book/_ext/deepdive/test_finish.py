@@ -1,0 +1,49 @@
+"""The last hand on pages: a policy from the page itself, no script that is not needed, and themes without script."""
+
+from base64 import b64encode
+from hashlib import sha256
+
+from deepdive import finish
+
+PAGE = """<html><head>
+    <meta charset="utf-8" />
+    <link href="../_static/styles/theme.css?digest=1" rel="stylesheet" />
+    <script>let a = 1;</script>
+    <script defer src="../_static/scripts/fontawesome.js?digest=1"></script>
+    <script src="../_static/doctools.js?v=1"></script>
+    <script src="../searchindex.js"></script>
+  </head><body></body></html>"""
+
+
+def test_a_page_may_run_its_own_scripts_and_no_others():
+    digest = b64encode(sha256(b"let a = 1;").digest()).decode()
+    said = finish.policy(PAGE)
+    assert said.startswith(f"default-src 'none'; script-src 'self' 'sha256-{digest}'; ")
+    assert "unsafe-inline" not in said.partition("style-src")[0] and "http" not in said
+
+
+def test_the_policy_comes_first_and_is_that_of_the_finished_page():
+    html = finish.finished(PAGE, searches=False)
+    head = html[html.index("<head>") :]
+    assert head.index("Content-Security-Policy") < head.index("<link") and finish.policy(html) in html
+
+
+def test_icons_and_search_scripts_go():
+    html = finish.finished(PAGE, searches=False)
+    assert "fontawesome" not in html and "searchindex" not in html and "doctools" in html
+    assert "searchindex" in finish.finished(PAGE, searches=True)
+
+
+def test_pages_without_script_follow_the_system():
+    assert '<noscript><link rel="stylesheet" href="../_static/plain.css" /></noscript>' in finish.finished(PAGE, False)
+    sheet = """/* { */ html[data-theme="light"] { --ink: black; } p { color: red }
+        html[data-theme=dark], html[data-theme="light"] b:not(.a, .b) { color: var(--ink) }
+        @media print { html[data-theme=dark] { --ink: grey } } html[data-theme=dark] { --ink: white }"""
+    assert finish.without_script([sheet]).splitlines() == [
+        "html[data-theme=auto]{ --ink: black; }",
+        "html[data-theme=auto] b:not(.a, .b){ color: var(--ink) }",
+        "@media (prefers-color-scheme: dark) {",
+        "html[data-theme=auto]{ color: var(--ink) }",
+        "html[data-theme=auto]{ --ink: white }",
+        "}",
+    ]
