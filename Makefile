@@ -152,7 +152,7 @@ style: $(READY)
 	@$(PY) -m ruff check -q lib book $(wildcard notebooks)
 	@$(PY) -m ruff format -q --check lib book || { echo "the code is not in one form: $(PY) -m ruff format lib book"; exit 1; }
 	@$(PY) -m mypy
-	@$(strip $(VENV))/bin/oxlint --format=unix --deny-warnings book/_static book/_ext book/explore book/paper book/_tools/web
+	@$(strip $(VENV))/bin/oxlint --format=unix --deny-warnings book/_static book/_ext/deepdive/formulas.cjs book/explore book/paper book/_tools/web
 
 form: $(READY)
 	@$(PY) book/_tools/notebooks.py check
