@@ -92,6 +92,25 @@ def norms_by_layer(
         ValueError: if there are no texts, or one has no tokens or more than the model has positions, or so many that
             the attention of all layers and heads, which is there at once, does not fit into the memory.
     """
+    tokens = _tokens_of_all(model, tokenizer, texts, places)
+    n = torch.tensor([len(ids) for ids in tokens])
+    batches: list[Tensor] = []  # of texts of one length, so that none needs padding
+    for length in n.unique().tolist():
+        batches += (n == length).nonzero()[:, 0].split(max(1, 2**16 // length**2))  # bounds the memory
+    lower, upper = [], []
+    for chosen in progress(batches):
+        ids = torch.tensor([tokens[i] for i in chosen])  # text n
+        bounds = spectral_norm(attention_of(model, ids), rtol)  # of A, layer text head n n
+        lower.append(bounds.lower)
+        upper.append(bounds.upper)
+    back = torch.cat(batches).argsort()  # to the order of the texts
+    return Spectrum(n, torch.cat(lower, 1)[:, back], torch.cat(upper, 1)[:, back])
+
+
+def _tokens_of_all(
+    model: nn.Module, tokenizer: Any, texts: Sequence[str], places: Sequence[str] | None
+) -> list[list[int]]:
+    """The tokens of each text, if the model can read them and their attention fits into the memory."""
     if isinstance(texts, str) or len(texts) == 0:
         raise ValueError(f"texts: expected at least one, in a list, got {texts!r}")
     places = [f"text {number}" for number in range(1, len(texts) + 1)] if places is None else places
@@ -107,17 +126,7 @@ def norms_by_layer(
                 f"texts: expected attention that fits into {memory / 1e9:.1f} GB of memory, "
                 f"got {needed / 1e9:.1f} GB for the {len(ids)} tokens in {place}"
             )
-    n = torch.tensor([len(ids) for ids in tokens])
-    batches: list[Tensor] = []
-    for length in n.unique().tolist():
-        batches += (n == length).nonzero()[:, 0].split(max(1, 2**16 // length**2))  # bounds the memory
-    lower, upper = [], []
-    for chosen in progress(batches):
-        bounds = spectral_norm(attention_of(model, torch.tensor([tokens[i] for i in chosen])), rtol)
-        lower.append(bounds.lower)
-        upper.append(bounds.upper)
-    back = torch.cat(batches).argsort()
-    return Spectrum(n, torch.cat(lower, 1)[:, back], torch.cat(upper, 1)[:, back])
+    return tokens
 
 
 def baselines(n: Int[Tensor, "text"]) -> Baselines:
