@@ -130,7 +130,7 @@ lock:
 clean:
 	@test ! -e _build || test -e _build/.made-by-deep-dive || \
 	 { echo "_build was not made by make; look what is in it, and remove it yourself" >&2; exit 1; }
-	rm -rf _build .cache/lowest .cache/mypy .cache/web
+	rm -rf _build .cache/lowest .cache/mypy .cache/no-node .cache/web
 	@find . -path ./.venv -prune -o -type f -name '.*.unfinished' -exec rm {} +
 
 # --- the tests --------------------------------------------------------------------------------------------------------

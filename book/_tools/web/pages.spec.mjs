@@ -9,7 +9,7 @@ const AUDITED = ['light, wide', 'dark, narrow'];   // axe is slow: it sees both 
 const look = page => page.evaluate(async () => {
   await document.fonts.ready;
   await new Promise(resolve => setTimeout(resolve, 200));
-  await Promise.allSettled(document.getAnimations().map(animation => animation.finished));   // buttons fade into the theme's colours
+  await Promise.allSettled(document.getAnimations().filter(({ timeline }) => timeline === document.timeline).map(animation => animation.finished));   // buttons fade into the theme's colours
   return {
     untypeset: document.querySelectorAll('.math').length - document.querySelectorAll('.math > svg').length,
     overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
