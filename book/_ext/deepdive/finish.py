@@ -42,7 +42,7 @@ def policy(html: str) -> str:
 
 
 def rules(css: str) -> Iterator[tuple[str, str]]:
-    """Selectors and declarations of the rules of a style sheet that hold on every medium."""
+    """Selectors and declarations of the rules of a style sheet; those of one medium are one rule here."""
     depth, start = 0, 0
     css = re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL)
     for brace in re.finditer("[{}]", css):
@@ -50,8 +50,7 @@ def rules(css: str) -> Iterator[tuple[str, str]]:
         if depth == 0:
             selectors, _, declarations = css[start : brace.start()].partition("{")
             start = brace.end()
-            if not selectors.strip().startswith("@"):
-                yield selectors.strip(), declarations
+            yield selectors.rpartition(";")[2].strip(), declarations  # an @import may stand before the first
 
 
 def without_script(sheets: Iterable[str]) -> str:

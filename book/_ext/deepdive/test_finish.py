@@ -36,7 +36,7 @@ def test_icons_and_search_scripts_go():
 
 def test_pages_without_script_follow_the_system():
     assert '<noscript><link rel="stylesheet" href="../_static/plain.css" /></noscript>' in finish.finished(PAGE, False)
-    sheet = """/* { */ html[data-theme="light"] { --ink: black; } p { color: red }
+    sheet = """/* { */ @import url(x); html[data-theme="light"] { --ink: black; } p { color: red }
         html[data-theme=dark], html[data-theme="light"] b:not(.a, .b) { color: var(--ink) }
         @media print { html[data-theme=dark] { --ink: grey } } html[data-theme=dark] { --ink: white }"""
     assert finish.without_script([sheet]).splitlines() == [
