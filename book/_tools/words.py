@@ -1,7 +1,7 @@
-"""The words of the chapters that are held: each number, inequality and citation of their text is quoted in a list.
+"""The words of the chapters are held: each number, inequality and citation of their text is quoted in a list.
 
 words.py           complain about texts that say what their list does not, and lists that quote what the text lacks
-words.py NAME…     the same of these chapters, also where nothing holds their words yet
+words.py NAME…     the same of these chapters
 
 What a quotation is, and which numbers are trivial: `smalltorch.engine.words`, which holds the quotations of a chapter
 against what it computed. Headings, captions, alternative texts, exercises and solutions are text too.
@@ -20,9 +20,6 @@ from nbformat import NotebookNode
 import notebooks
 from smalltorch.engine.words import numbers_in, relations_in
 from smalltorch.files import in_one_line
-
-# Chapters whose words nothing holds yet. The list only shrinks.
-NOT_YET = ("skips-and-mlps",)
 
 CITATION = re.compile(r"\{cite(?::\w+)?\}`[^`]*`")
 NO_TEXT = re.compile(r"(?m)^(:[\w-]+:.*|- \*\*It runs\*\*.*|:::+.*?\}|:::+\s*|\d+\.(?= ))")  # options, fences, items
@@ -108,7 +105,7 @@ def _around(page: str, start: int, end: int) -> str:
 
 
 def of_chapters(names: list[str], root: Path = notebooks.ROOT) -> list[str]:
-    """What is wrong in these chapters, one line each.
+    """What is wrong in these chapters, or in all where none is named, one line each.
 
     Raises:
         ValueError: if there is no such chapter.
@@ -118,29 +115,13 @@ def of_chapters(names: list[str], root: Path = notebooks.ROOT) -> list[str]:
         raise ValueError(f"names: expected names of chapters, got {', '.join(unknown)}")
     return [
         f"{paths[name].relative_to(root)}: {problem}"
-        for name in names
+        for name in names or paths
         for problem in problems(notebooks.read(paths[name]))
-    ]
-
-
-def of_the_book(root: Path = notebooks.ROOT) -> list[str]:
-    """What is wrong in all chapters that are held, one line each; and in the list of those that are not yet."""
-    paths, found = {path.stem: path for path in notebooks.all_notebooks(root)}, []
-    for name, path in paths.items():
-        notebook = notebooks.read(path)
-        if name not in NOT_YET:
-            found += [f"{path.relative_to(root)}: {problem}" for problem in problems(notebook)]
-        elif quotations(notebook):
-            found.append(f"{path.relative_to(root)}: it is held; take it off NOT_YET in book/_tools/words.py")
-    return found + [
-        f"NOT_YET in book/_tools/words.py: there is no chapter {name}" for name in NOT_YET if name not in paths
     ]
 
 
 if __name__ == "__main__":
     with in_one_line():
-        lines = of_chapters(sys.argv[1:]) if sys.argv[1:] else of_the_book()
-    print(
-        "\n".join(lines) or (f"words: held in all chapters but {len(NOT_YET)}" if not sys.argv[1:] else "words: held")
-    )
+        lines = of_chapters(sys.argv[1:])
+    print("\n".join(lines) or "words: held")
     sys.exit(bool(lines))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from html import unescape
 from pathlib import Path
 
@@ -33,8 +33,6 @@ OUTSIDE = re.compile(r"https?://(?!127\.0\.0\.1|localhost)|mailto:")
 LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl"})
 LEAST = 25  # letters of a piece of text that is looked for
 MOST = 16  # printed pages of a chapter
-# Chapters that have more. The list only shrinks.
-NOT_YET: frozenset[str] = frozenset()
 
 
 def bare(text: str) -> str:
@@ -109,15 +107,9 @@ def chapter_lengths(begins: Mapping[str, int]) -> dict[str, int]:
     return {page.rpartition("/")[2]: end - begin for (page, begin), end in spans if page.startswith("notebooks/")}
 
 
-def lengths(pages: Mapping[str, int], not_yet: Collection[str]) -> list[str]:
-    """The chapters that have too many pages and are not on the list of those that may, or are on it without need."""
-    found = [
-        f"{name} has {count} pages, {MOST} at most"
-        for name, count in pages.items()
-        if count > MOST and name not in not_yet
-    ]
-    done = [name for name in not_yet if pages.get(name, 0) <= MOST]
-    return [*found, *(f"{name} has no more than {MOST} pages now: take it off NOT_YET" for name in sorted(done))]
+def lengths(pages: Mapping[str, int]) -> list[str]:
+    """The chapters that have too many pages."""
+    return [f"{name} has {count} pages, {MOST} at most" for name, count in pages.items() if count > MOST]
 
 
 def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str, str]) -> tuple[list[str], str]:
@@ -142,7 +134,7 @@ def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str
 
     page_of = [pdf.get_destination_page_number(entry) for _, _, entry in entries]
     counts = chapter_lengths({page: page_of[k] for page, k in begins.items() if k < len(page_of)})
-    found += lengths(counts, NOT_YET)
+    found += lengths(counts)
     exercises = [k for k, (_, title, _) in enumerate(entries) if title.endswith("Exercises")]
     looked_at = sorted({page for k in exercises for page in range(page_of[k], page_of[k + 1] + 1)})
     found_there = "".join(bare(pdf.pages[page].extract_text()) for page in looked_at)

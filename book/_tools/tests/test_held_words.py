@@ -83,14 +83,13 @@ def test_a_list_is_written_out(code):
         words.problems(chapter(code=code))
 
 
-def test_every_chapter_is_held_or_listed_as_not_yet_held(tmp_path, monkeypatch):
-    assert words.of_the_book() == []
-    written = {"held": chapter(), "new": chapter(code="1"), "listed": chapter(), "old": chapter(code="1")}
-    for name, notebook in written.items():
+def test_every_chapter_is_held(tmp_path):
+    assert words.of_chapters([]) == []
+    for name, notebook in {"held": chapter(), "new": chapter(code="1")}.items():
         path = tmp_path / f"notebooks/{name}.ipynb"
         path.parent.mkdir(exist_ok=True)
         path.write_text(notebooks.text_of(notebook), encoding="utf-8")
-    monkeypatch.setattr(words, "NOT_YET", ("listed", "old", "gone"))
-    found = words.of_the_book(tmp_path)
-    listed, new, gone = found
-    assert "nothing holds its words" in new and "take it off NOT_YET" in listed and "there is no chapter gone" in gone
+    (found,) = words.of_chapters([], tmp_path)
+    assert found.startswith("notebooks/new.ipynb") and "nothing holds its words" in found
+    with pytest.raises(ValueError, match="names: expected names of chapters, got gone"):
+        words.of_chapters(["gone"], tmp_path)
