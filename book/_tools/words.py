@@ -25,7 +25,6 @@ from smalltorch.files import in_one_line
 NOT_YET = (
     "four-variants",
     "measuring",
-    "skips-and-mlps",
 )
 
 CITATION = re.compile(r"\{cite(?::\w+)?\}`[^`]*`")
