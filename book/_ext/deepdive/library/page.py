@@ -1,10 +1,11 @@
-"""The library's page, from its docstrings; and at each chapter's end, links to what the chapter uses of it.
+"""The page of the library, from its docstrings; links to it below source that a chapter shows, and at its end.
 
 {library}   under it, on lines of their own, the modules of `lib/smalltorch` to show, in this order
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -18,6 +19,7 @@ from deepdive.library import reference
 from deepdive.library.reference import PACKAGE, Entry, Module
 
 FOLDER = f"lib/{PACKAGE}"
+DEFINED = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
 MOST = 5  # chapters that are listed by name
 
 
@@ -95,6 +97,28 @@ def read_library(app: Sphinx) -> None:
     env.book_names = {name: target for name, target in full if short.count(name) == 1}
 
 
+def reference_to(name: str, page: str) -> addnodes.pending_xref:
+    """A link to a name of the library, such as attention.softmax."""
+    target = {"refdomain": "py", "reftype": "obj", "reftarget": f"{PACKAGE}.{name}"}
+    text = nodes.literal("", name.rpartition(".")[2])
+    return addnodes.pending_xref("", text, **target, refexplicit=True, refdoc=page, refwarn=True)
+
+
+def link_shown(app: Sphinx, doctree: nodes.document) -> None:
+    """Below source of the library that a chapter shows: links to what the page of the library says of it."""
+    page = app.env.docname
+    known = {f"{module.name}.{entry.name}" for module in app.env.book_library.values() for entry in module.entries}
+    names = {name.rpartition(".")[2]: name for name in known & set(app.env.book_uses.get(page, ()))}
+    outputs = [node for node in doctree.findall(nodes.container) if node.get("nb_element") == "cell_code_output"]
+    for listing in [listing for output in outputs for listing in output.findall(nodes.literal_block)]:
+        shown = [names[name] for name in DEFINED.findall(listing.astext()) if name in names]
+        if shown:
+            line = nodes.paragraph("", "In the library: ", classes=["muted"])
+            for k, name in enumerate(shown):
+                line += [nodes.Text(" · " if k else ""), reference_to(name, page)]
+            listing.parent.insert(listing.parent.index(listing) + 1, line)
+
+
 def link_library(app: Sphinx, doctree: nodes.document) -> None:
     """At the end of a chapter: links to what it uses of the library, module by module."""
     page = app.env.docname
@@ -104,17 +128,7 @@ def link_library(app: Sphinx, doctree: nodes.document) -> None:
     for module in app.env.book_library.values():
         names = [entry.name for entry in module.entries if f"{module.name}.{entry.name}" in app.env.book_uses[page]]
         for before, name in zip([f" · {module.name}: ", *[", "] * len(names)], names, strict=False):
-            line += nodes.Text(before)
-            line += addnodes.pending_xref(
-                "",
-                nodes.literal("", name),
-                refdomain="py",
-                reftype="obj",
-                refexplicit=True,
-                reftarget=f"{PACKAGE}.{module.name}.{name}",
-                refdoc=page,
-                refwarn=True,
-            )
+            line += [nodes.Text(before), reference_to(f"{module.name}.{name}", page)]
     last = [node for node in doctree.children[-1].children if isinstance(node, nodes.section)]
     (last[-1] if last else doctree.children[-1]).append(line)
 
@@ -135,4 +149,5 @@ def setup(app: Sphinx) -> None:
     app.connect("viewcode-find-source", find_source)
     app.add_directive("library", Library)
     app.connect("builder-inited", read_library)
+    app.connect("doctree-read", link_shown)
     app.connect("doctree-read", link_library)

@@ -1,6 +1,17 @@
 """The library's page of a small book: each entry has a link to its source, and nothing of the library is imported."""
 
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
 from deepdive.small_build import small_build
+
+METADATA = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
+PARTS = """root: index
+before: []
+parts: [{title: One, folder: one, chapters: [sinks]}]
+after: []
+moved: {}
+"""
 
 FILES = {
     "book/parts.yml": "root: index\nbefore: []\nparts: []\nafter: []\nmoved: {}\n",
@@ -28,3 +39,24 @@ def test_every_entry_leads_to_its_source_and_back(tmp_path):
         assert f'href="_modules/smalltorch/engine/derive.html#{name}"><span class="viewcode-link">' in html
         assert f'id="{name}"' in source and f'href="../../../index.html#smalltorch.engine.derive.{name}"' in source
     assert "viewcode-link" not in (tmp_path / "html/searchindex.js").read_text(encoding="utf-8")
+
+
+def test_source_that_a_chapter_shows_leads_to_what_is_said_of_it(tmp_path):
+    source = "```python\nclass Derivation:\n    def qed(self): ...\n\ndef own():\n    pass\n```"
+    shown = new_output("display_data", data={"text/markdown": source})
+    cells = [
+        new_markdown_cell("# Sinks\n\n```python\nclass Derivation:\n```"),
+        new_code_cell("from smalltorch.engine.derive import Derivation\nshow_source(Derivation)", outputs=[shown]),
+    ]
+    files = FILES | {
+        "book/parts.yml": PARTS,
+        "index.md": "# Library\n\n```{library}\nengine.derive\n```\n\n```{toctree}\nnotebooks/one/sinks\n```\n",
+        "notebooks/one/sinks.ipynb": nbformat.writes(new_notebook(cells=cells, metadata=METADATA)),
+    }
+    said = small_build(tmp_path, files, ["library.page"], unsaid=["ledger"])
+    assert said == ""
+    html = (tmp_path / "html/notebooks/one/sinks.html").read_text(encoding="utf-8")
+    assert (
+        html.count("In the library: <a") == 1
+        and "own</" not in html.partition("In the library: ")[2].partition("</p>")[0]
+    )
