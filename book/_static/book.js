@@ -53,22 +53,21 @@
 
   // What scrolls sideways can be reached by keyboard.
   const scrolling = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container';
+  // All is measured before any is changed: each change would mean a new layout.
   const focusable = () => {
-    all(scrolling, box => {
-      if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
-      else box.removeAttribute('tabindex');
-    });
-    all('span.math', formula => {  // a formula in a line of text that is wider than the column
-      const width = formula.querySelector('svg, math')?.getBoundingClientRect().width ?? 0;
+    const boxes = [...document.querySelectorAll(scrolling)].map(box => [box, box.scrollWidth > box.clientWidth]);
+    const formulas = [...document.querySelectorAll('span.math')].map(formula => {
+      const { width } = formula.firstElementChild.getBoundingClientRect();
       let column = formula.parentElement;
       while (!column.clientWidth && column.parentElement) column = column.parentElement;  // what stands in a line has none
-      const wide = width > column.clientWidth + 1;  // it is rounded
-      formula.classList.toggle('wide', wide);
-      if (wide) formula.tabIndex = 0;
-      else formula.removeAttribute('tabindex');
+      return [formula, width > column.clientWidth + 1];  // it is rounded
     });
+    for (const [formula, wide] of formulas) formula.classList.toggle('wide', wide);   // a formula wider than the column
+    for (const [box, scrolls] of [...boxes, ...formulas]) {
+      if (scrolls) box.tabIndex = 0;
+      else if (box.hasAttribute('tabindex')) box.removeAttribute('tabindex');
+    }
   };
-  focusable();
   window.addEventListener('load', focusable);
   window.addEventListener('resize', focusable);
 
