@@ -37,8 +37,9 @@ jupyter_book.handle_exception = report
 
 def build(html: Path, *pages: str, builder: str = "html") -> None:
     """Build the book, or write only these of its pages again."""
-    by_node = os.environ.get("NODE") != "none"
-    overrides = {"nitpicky": True, "latex_individualpages": False, "formulas_by_node": by_node}
+    overrides = {"nitpicky": True, "latex_individualpages": False}
+    if os.environ.get("NODE") == "none":
+        overrides["formulas_by_node"] = False
     status = jupyter_book.build_sphinx(
         ROOT,
         html,
