@@ -123,9 +123,9 @@ def article(html: str, page: str, pages: set[str], depth: int, files: str) -> Ta
 
 def as_tex(formula: Tag) -> None:
     """Put a formula's TeX in the place of its picture: on paper it is set with fonts, which can break wide lines."""
-    tex = formula.find("annotation").string
+    tex = formula.select_one("annotation, .tex").string
     start, end = (r"\[", r"\]") if formula.name == "div" else (r"\(", r"\)")
-    for part in formula(["svg", "math"]):
+    for part in formula(["svg", "math", "code"]):
         part.decompose()
     formula.append(start + tex + end)
 

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 SCRIPT = Path(__file__).with_suffix(".cjs")
 CACHE = ".cache/formulas.json"
 MATH = re.compile(r"<math[^>]*>(.*)</math>", re.DOTALL)
-USED = re.compile(r'href="#(g-[\w-]+)"')
+USED = re.compile(r'<use href="#(g-[\w-]+)"')
 SHAPES = '<svg class="shapes" aria-hidden="true" width="0" height="0"><defs>'
 
 
@@ -61,6 +61,7 @@ class Typesetter:
     glyphs: dict[str, str] = field(default_factory=dict)
     left_as_tex: set[str] = field(default_factory=set)
     process: subprocess.Popen | None = None
+    loaded: int = 0
 
     def __post_init__(self) -> None:
         self.version = sha256(SCRIPT.read_bytes() + (mathjax() / "node-main.js").read_bytes()).hexdigest()[:16]

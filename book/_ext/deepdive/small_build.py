@@ -11,6 +11,11 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 SHARED = ("page.directive", "page.tables", "page.fold", "page.links", "ledger")
+EMPTY = {  # a book without parts, claims and systems
+    "book/parts.yml": "root: index\nbefore: []\nparts: []\nafter: []\nmoved: {}\n",
+    "book/claims.csv": "id,source,place,claim,chapter\n",
+    "book/systems.csv": "number,source,section,name,what,kind,where\n",
+}
 CONF = """\
 from importlib import import_module
 

@@ -7,12 +7,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from deepdive import code
-from deepdive.small_build import small_build
+from deepdive.small_build import EMPTY, small_build
 
-FILES = {
-    "book/parts.yml": "root: index\nbefore: []\nparts: []\nafter: []\nmoved: {}\n",
-    "book/claims.csv": "id,source,place,claim,chapter\n",
-    "book/systems.csv": "number,source,section,name,what,kind,where\n",
+FILES = EMPTY | {
     "index.md": "# Book\n```{toctree}\nsinks\n```\n",
 }
 

@@ -8,16 +8,11 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from deepdive.drawn import themed
-from deepdive.small_build import small_build
+from deepdive.small_build import EMPTY, small_build
 from smalltorch import picture, plot
 from smalltorch.diagram import machine
 
 OTHER = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><title>Another</title></svg>'
-FILES = {
-    "book/parts.yml": "root: index\nbefore: []\nparts: []\nafter: []\nmoved: {}\n",
-    "book/claims.csv": "id,source,place,claim,chapter\n",
-    "book/systems.csv": "number,source,section,name,what,kind,where\n",
-}
 OLD = """<?xml version="1.0"?>
 <svg xmlns:xlink="http://www.w3.org/1999/xlink" xmlns="http://www.w3.org/2000/svg" width="9pt" viewBox="0 0 9 9">
  <defs><style type="text/css">*{stroke-linejoin: round}</style></defs>
@@ -45,7 +40,7 @@ def test_pictures_stand_within_the_page_and_other_files_beside_it(tmp_path):
         figure = {"figure": {"name": f"fig-{k}", "caption": "See."}, "image": {"alt": "what it shows"}}
         cells.append(new_code_cell(f"show({k})", outputs=[shown], metadata={"mystnb": figure}))
     page = nbformat.writes(new_notebook(cells=cells, metadata={"language_info": {"name": "python"}}))
-    small_build(tmp_path, FILES | {"index.ipynb": page}, rooms=["drawn"])
+    small_build(tmp_path, EMPTY | {"index.ipynb": page}, rooms=["drawn"])
     html = (tmp_path / "html/index.html").read_text(encoding="utf-8")
     assert (html.count("<svg"), html.count("<img"), html.count("<figcaption>")) == (4, 1, 5)
     assert html.count('role="img" aria-label="what it shows"') == 3

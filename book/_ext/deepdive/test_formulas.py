@@ -7,13 +7,8 @@ import pytest
 from docutils import nodes
 
 from deepdive import formulas
-from deepdive.small_build import small_build
+from deepdive.small_build import EMPTY, small_build
 
-FILES = {
-    "book/parts.yml": "root: index\nbefore: []\nparts: []\nafter: []\nmoved: {}\n",
-    "book/claims.csv": "id,source,place,claim,chapter\n",
-    "book/systems.csv": "number,source,section,name,what,kind,where\n",
-}
 FORMULA = r"\frac{a}{b} < \lVert x\rVert_2"
 
 
@@ -33,7 +28,8 @@ def test_a_formula_is_a_picture_with_mathml_and_tex(setter):
 def test_a_page_has_the_shape_of_each_letter_once(setter):
     html = setter.html("x + x", display=False) + setter.html("x^2", display=True)
     used = set(re.findall(r'href="#([^"]*)"', html))
-    assert sorted(used) == re.findall(r'<path id="([^"]*)" d="M', setter.shapes(html)) and len(used) == 3
+    shapes = setter.shapes(html + '<a href="#g-force">a heading</a>')
+    assert sorted(used) == re.findall(r'<path id="([^"]*)" d="M', shapes) and len(used) == 3
 
 
 @pytest.mark.parametrize("tex", [r"\unknown x", "a_{", r"\begin{split} a"])
@@ -44,7 +40,6 @@ def test_what_cannot_be_typeset_is_an_error(setter, tex):
 
 def test_what_was_typeset_is_kept(setter, tmp_path):
     html = setter.html(FORMULA, display=True)
-    setter.loaded = 0
     setter.store(tmp_path / "cache.json")
     again = formulas.Typesetter(None)  # nothing but the cache could answer
     again.load(tmp_path / "cache.json")
@@ -81,7 +76,7 @@ def test_lines_of_a_formula(text, tex):
 def built(folder: Path, text: str, renderer: str = "typeset") -> tuple[str, str]:
     """What a small build with one page warns of, and the page."""
     index = f"# Book\n{text}\n"
-    said = small_build(folder, FILES | {"index.md": index}, ["formulas"], math=renderer)
+    said = small_build(folder, EMPTY | {"index.md": index}, ["formulas"], math=renderer)
     return said, (folder / "html/index.html").read_text(encoding="utf-8")
 
 

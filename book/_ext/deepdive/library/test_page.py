@@ -3,7 +3,7 @@
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from deepdive.small_build import small_build
+from deepdive.small_build import EMPTY, small_build
 
 METADATA = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
 PARTS = """root: index
@@ -13,10 +13,7 @@ after: []
 moved: {}
 """
 
-FILES = {
-    "book/parts.yml": "root: index\nbefore: []\nparts: []\nafter: []\nmoved: {}\n",
-    "book/claims.csv": "id,source,place,claim,chapter\n",
-    "book/systems.csv": "number,source,section,name,what,kind,where\n",
+FILES = EMPTY | {
     "index.md": "# Library\n\n```{library}\nengine.derive\n```\n",
     "lib/smalltorch/engine/derive.py": """\
 \"\"\"About it.\"\"\"
