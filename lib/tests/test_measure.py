@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -47,6 +48,16 @@ def test_a_saved_model_is_measured_text_by_text(folder):
         # Up to the rounding of the model itself: texts of one length share a batch, and float32 sums in another order.
         assert (lower[:, i] <= exact * (1 + 1e-5)).all() and (exact <= upper[:, i] * (1 + 1e-5)).all()
     assert (lower[:, 2] > 1 - 1e-6).all() and (upper[:, 2] < 1 + 1e-6).all() and (lower[:, [0, 1, 3]] > 1.01).all()
+
+
+def test_both_bounds_of_each_norm_are_kept(folder, monkeypatch):
+    def wide(A, rtol):
+        norm = torch.linalg.matrix_norm(A.double(), ord=2)
+        return SimpleNamespace(lower=norm / 2, upper=2 * norm)
+
+    monkeypatch.setattr(measure, "spectral_norm", wide)  # its own bounds are too close to be told apart
+    _, lower, upper = measure.norms_by_layer(*weights.load(str(folder)), TEXTS)
+    assert torch.equal(upper, 4 * lower) and (lower >= 0.5).all()
 
 
 def test_the_command_writes_table_figure_and_every_norm(folder, tmp_path, capsys):
