@@ -329,7 +329,8 @@ def test_order_in_memory_does_not_matter(d_h, causal):
         lambda x: x.flip(0).flip(0),
     ):
         for pair in ((order(q), k), (q, order(k)), (order(q), order(k))):
-            assert torch.equal(torch.stack(attention_spectral_norm(*pair, causal=causal)), torch.stack(expected))
+            bounds = attention_spectral_norm(*pair, causal=causal)
+            torch.testing.assert_close(tuple(bounds), tuple(expected), rtol=1e-12, atol=0)  # sums may round otherwise
 
 
 sizes = st.one_of(st.floats(0, 10), st.integers(-308, 307).map(lambda e: 10.0**e), st.floats(0, 1e-307))
