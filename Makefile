@@ -15,6 +15,10 @@ LABELS      ?=                  # for test-web: 1 to write anew what the figures
 WEAKEN      ?=                  # for execute and manifest: 1 if what holds a chapter is meant to be weaker than before
 NODE        ?=                  # for book: none, if browsers are to set the formulas, as where there is no Node
 T           ?=                  # for test-web: checks by their names, a regular expression; empty: all
+PAGES       ?=                  # for test-web: of what is looked at page by page, these, as book/notation.html; empty: all
+FAULTS      ?=                  # for sabotage-rest: files with faults, as lib/smalltorch/norm.py; empty: all outside of the engine
+BASE        ?=                  # for reach: a commit; what can differ since then
+OF          ?=                  # for reach: notebooks, pages or faults
 UV          ?= uv               # for lock: what runs uv, such as: python3 -m uv
 
 ifeq ($(wildcard book/_tools/install.sh),)
@@ -39,7 +43,7 @@ NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanit
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
 .PHONY: again help book html takeaway serve execute manifest toc new-chapter diff-setup hook-setup clean test test-deep test-web \
-        lint lock style form prose words order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest sabotage-rest
+        lint lock style form prose words order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest sabotage-rest reach
 
 help:
 	@echo "make book                 build the book and say where it is"
@@ -143,7 +147,7 @@ test-deep: $(READY)
 	@$(MAKE) -k --no-print-directory deep elsewhere bare lowest sabotage-rest
 
 test-web: takeaway
-	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" LABELS="$(strip $(LABELS))" \
+	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" PAGES="$(strip $(PAGES))" LABELS="$(strip $(LABELS))" \
 	 sh book/_tools/web/run.sh "$(HTML)"
 
 lint: style form order prose words
@@ -202,4 +206,8 @@ lowest: $(READY)
 	@TORCH_INDEX="$(strip $(TORCH_INDEX))" $(PY) book/_tools/lowest.py
 
 sabotage-rest: $(READY)
-	@$(PY) lib/tests/sabotage --but engine
+	@$(PY) lib/tests/sabotage $(or $(strip $(FAULTS)),--but engine)
+
+# For .ci/run: which of these the deep checks look at, where the change is known.
+reach: $(READY)
+	@$(PY) book/_tools/reach.py "$(strip $(BASE))" "$(strip $(OF))"

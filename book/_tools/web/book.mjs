@@ -16,6 +16,9 @@ export const source = name => fs.readFileSync(path.join(html, name), 'utf8');
 // The pages of the built book, relative to its folder, without Sphinx's own folders (_static, _sources …) and the stubs at old addresses.
 export const pages = fs.readdirSync(html, { recursive: true })
   .filter(name => name.endsWith('.html') && !/(^|\/)_/.test(name) && !/http-equiv="?refresh/i.test(source(name))).sort();
+// What is looked at page by page: all pages, or those that PAGES names, with those that no file of the book is the source of.
+const asked = process.env.PAGES?.split(' ');
+export const visited = process.env.PAGES ? pages.filter(name => asked.includes(name) || !/^(book|notebooks)\//.test(name)) : pages;
 export const chapters = pages.filter(name => name.startsWith('notebooks/'));
 
 // The page of a chapter, in whichever part it stands.

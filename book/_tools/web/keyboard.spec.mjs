@@ -1,5 +1,5 @@
 // The Tab key alone reaches everything on a page that can be used, what has the focus looks so, and nothing is there for a mouse only.
-import { expect, pages, test, WIDE } from './book.mjs';
+import { expect, test, visited, WIDE } from './book.mjs';
 
 test.use({ viewport: WIDE });
 
@@ -25,7 +25,7 @@ function prepare() {
     .filter(element => getComputedStyle(element).cursor === 'pointer' && visible(element) && !usable(element)).map(words);
 }
 
-for (const name of pages.filter(name => name !== 'index.html'))
+for (const name of visited.filter(name => name !== 'index.html'))
   test(`the keyboard on ${name}`, async ({ page }) => {
     await page.goto(name);
     await page.waitForTimeout(200);

@@ -1,7 +1,7 @@
 // Every page, wide and narrow, light and dark: no formula is left as text, nothing is wider than the screen, and axe-core finds no
 // violation of level A or AA. SHOTS names a folder for screenshots.
 import path from 'node:path';
-import { expect, NARROW, pages, test, violations, WIDE } from './book.mjs';
+import { expect, NARROW, test, violations, visited, WIDE } from './book.mjs';
 
 const VIEWS = { wide: WIDE, narrow: NARROW };
 const AUDITED = ['light, wide', 'dark, narrow'];   // axe is slow: it sees both themes and both widths, once each
@@ -17,7 +17,7 @@ const look = page => page.evaluate(async () => {
   };
 });
 
-for (const name of [...pages, 'search.html?q=norm'])   // the search with results
+for (const name of [...visited, 'search.html?q=norm'])   // the search with results
   test(`the page ${name}`, async ({ page }) => {
     for (const theme of ['light', 'dark']) {
       await page.emulateMedia({ colorScheme: theme });

@@ -54,8 +54,8 @@ class Fault(NamedTuple):
         return f"{self.target}: {change}   [{self.test}]"
 
     def is_of(self, names: Iterable[str]) -> bool:
-        """Whether one of the names is that of the target, without its ending, or of a folder that it is in."""
-        return not {*Path(self.target).parts, Path(self.target).stem}.isdisjoint(names)
+        """Whether one of the names is the target, its name without the ending, or that of a folder that it is in."""
+        return not {self.target, *Path(self.target).parts, Path(self.target).stem}.isdisjoint(names)
 
 
 def read(root: Path = ROOT) -> list[Fault]:
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(
         prog="python lib/tests/sabotage",
         description="Put in one fault at a time; the test that owns it must fail.",
-        epilog="A NAME is a module's, such as norm, or a folder's, such as engine, lib or book.",
+        epilog="A NAME is a module's, such as norm, a folder's, such as engine, lib or book, or a path from the root.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="only the faults of these; all where none is named")
     parser.add_argument("--but", nargs="+", metavar="NAME", default=[], help="all but the faults of these")

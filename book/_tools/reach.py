@@ -1,0 +1,174 @@
+"""What a change can reach, so that checks which take long run on that alone.
+
+    reach.py BASE notebooks     chapters whose notebooks may give other numbers than at the commit BASE
+    reach.py BASE pages         pages that may look different
+    reach.py BASE faults        files whose faults may be noticed no longer
+
+What a file uses is computed from the imports of its syntax tree, directly or not. What is not known to reach little
+reaches everything: the engine, the build, the tools, the pinned versions. To what is reached comes a tenth of the rest,
+drawn by the commit's hash: a change in what no import tells is found within some commits, and again with the same hash.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+import nbformat
+
+from deepdive.book.contents import ledger_page, outline, read
+from smalltorch.files import in_one_line
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("lib", "lib/tests", "book", "book/_ext", "book/paper", "book/_tools")  # where tests look for modules
+FAULTS = "lib/tests/sabotage/faults"
+# What a change below these paths reaches; the first that fits holds, and what fits none reaches everything.
+EVERYTHING, LOOKS, COMPUTED, NOTHING = "everything", "the looks of all pages", "what imports tell", "nothing"
+PLACES = {
+    "lib/smalltorch/engine/": EVERYTHING,
+    "lib/pyproject.toml": EVERYTHING,
+    "lib/weights.txt": EVERYTHING,
+    "lib/tests/conftest.py": EVERYTHING,
+    "lib/tests/sabotage/faults/": COMPUTED,
+    "lib/tests/sabotage/": EVERYTHING,
+    "lib/benchmarks/": NOTHING,
+    "lib/": COMPUTED,
+    "notebooks/": COMPUTED,
+    "book/_ext/": EVERYTHING,
+    "book/_tools/": EVERYTHING,
+    "book/_static/": LOOKS,
+    "book/_templates/": LOOKS,
+    "book/explore/": LOOKS,
+    "book/paper/": LOOKS,
+    "book/": COMPUTED,
+    "_config.yml": LOOKS,
+    "_toc.yml": COMPUTED,
+    "docs/": NOTHING,
+    ".github/": NOTHING,
+    "README.md": NOTHING,
+    "CHANGELOG.md": NOTHING,
+    "CITATION.cff": LOOKS,
+    "CONTRIBUTING.md": NOTHING,
+}
+
+
+def kind(path: str) -> str:
+    """How far a change of this file reaches."""
+    return next((reaches for place, reaches in PLACES.items() if path.startswith(place)), EVERYTHING)
+
+
+def used_by(path: str, root: Path = ROOT) -> set[str]:
+    """Which files of the book a file uses, itself among them, by the imports that are written in it and in those."""
+    found, waiting = {path}, [path]
+    while waiting:
+        new = directly(waiting.pop(), root) - found
+        found |= new
+        waiting += new
+    return found
+
+
+@cache
+def directly(path: str, root: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(code_of(root / path))):
+        if isinstance(node, ast.Import):
+            found.update(*(files(alias.name, FOLDERS, root) for alias in node.names))
+        elif isinstance(node, ast.ImportFrom):  # `from a import b` may name the module a.b
+            where = (Path(path).parents[node.level - 1].as_posix(),) if node.level else FOLDERS
+            package = f"{node.module}." if node.module else ""
+            found.update(*(files(package + alias.name, where, root) for alias in node.names))
+    return found
+
+
+def files(name: str, where: tuple[str, ...], root: Path) -> list[str]:
+    """The files that are run when the module is imported: its own and those of the packages around it."""
+    steps, found = name.split("."), []
+    for depth in range(1, len(steps) + 1):
+        place = "/".join(steps[:depth])
+        candidates = [f"{folder}/{place}{end}" for folder in where for end in (".py", "/__init__.py")]
+        found += [file for file in candidates if (root / file).is_file()][:1]
+    return found
+
+
+def code_of(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".ipynb":
+        return text
+    return "\n".join(cell.source for cell in nbformat.v4.reads(text).cells if cell.cell_type == "code")
+
+
+def changed_code(changed: Iterable[str], root: Path) -> set[str]:
+    """The changed files as imports know them: what is stored beside a module of its name belongs to it."""
+    found = set()
+    for path in changed:
+        module = Path(path).with_suffix(".py")
+        found |= {path, module.as_posix()} if (root / module).is_file() else {path}
+    return found
+
+
+def notebooks(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
+    """The chapters with notebooks, and whether the change reaches their numbers."""
+    changed = changed_code(changed, root)
+    paths = sorted(path.relative_to(root).as_posix() for path in root.glob("notebooks/*/*.ipynb"))
+    everything = any(kind(path) == EVERYTHING for path in changed)
+    return {Path(path).stem: everything or not changed.isdisjoint(used_by(path, root)) for path in paths}
+
+
+def pages(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
+    """The pages of the book, and whether the change reaches their looks: a chapter shows of the library's source."""
+    kinds = {kind(path) for path in changed}
+    everything = not kinds.isdisjoint({EVERYTHING, LOOKS})
+    listed = any(kind(path) != NOTHING and not path.startswith("lib/tests/") for path in changed)
+    chapters, found = notebooks(changed, root), {}
+    for name in (name for _, part in outline(root, read(root)) for name in part):
+        reached = everything or (chapters[Path(name).name] if name.startswith("notebooks/") else listed)
+        found[f"{name}.html"] = reached
+        if name.startswith("notebooks/"):
+            found[f"{ledger_page(Path(name).name)}.html"] = reached
+    return found
+
+
+def faults(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
+    """The files with faults, and whether the change reaches them, their list, or the tests that notice."""
+    changed = changed_code(changed, root)
+    everything = any(kind(path) == EVERYTHING for path in changed)
+    found = {}
+    for path in sorted((root / FAULTS).rglob("*.toml")):
+        target = path.relative_to(root / FAULTS).with_suffix("").as_posix()
+        tests = {entry["test"].partition("::")[0] for entry in tomllib.loads(path.read_text("utf-8"))["fault"]}
+        files = {target, path.relative_to(root).as_posix()}.union(*(used_by(test, root) for test in tests))
+        if "engine" not in Path(target).parts:  # `make test` has all of those
+            found[target] = everything or not changed.isdisjoint(files)
+    return found
+
+
+def drawn(names: Iterable[str], commit: str) -> set[str]:
+    """A tenth of the names, another for every commit."""
+    return {name for name in names if int(sha256(f"{commit} {name}".encode()).hexdigest(), 16) % 10 == 0}
+
+
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+
+def main() -> None:
+    if len(sys.argv) != 3 or sys.argv[2] not in (tables := {"notebooks": notebooks, "pages": pages, "faults": faults}):
+        sys.exit(__doc__)
+    commit = git("rev-parse", "HEAD").strip()
+    table = tables[sys.argv[2]](set(git("diff", "--name-only", sys.argv[1], "HEAD").split("\n")) - {""})
+    reached = {name for name, is_reached in table.items() if is_reached}
+    by_chance = drawn(table.keys() - reached, commit)
+    print(f"{sys.argv[2]}: {len(reached)} of {len(table)} reached, {len(by_chance)} more drawn by commit {commit[:12]}"
+          + "".join(f" {name}" for name in sorted(by_chance)), file=sys.stderr)  # fmt: skip
+    print(" ".join(name for name in table if name in reached | by_chance))
+
+
+if __name__ == "__main__":
+    with in_one_line():
+        main()

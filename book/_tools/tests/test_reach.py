@@ -1,0 +1,146 @@
+"""What a change reaches: the imports as computed are those that are made, and what is not known reaches everything."""
+
+import ast
+import configparser
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import reach
+from reach import ROOT, code_of, drawn, faults, kind, notebooks, pages, used_by
+
+BOOK = {
+    "lib/all/__init__.py": "import all.first",
+    "lib/all/first.py": "",
+    "lib/all/second.py": "def f():\n    from all import third",
+    "lib/all/third.py": "import torch",
+    "lib/tests/two/test_second.py": "from all.second import f\n\nfrom . import kinds\nfrom .judge import x",
+    "lib/tests/two/kinds.py": "",
+    "lib/tests/two/judge.py": "",
+}
+
+# Prints which of the book's files the imports of each notebook's first level load. Each in a process of its own, which
+# has what is not the book's from this one.
+LOADED = """\
+import json, os, sys
+import hypothesis, IPython, jaxtyping, matplotlib, sympy, torch
+for path, imports in json.loads(sys.argv[1]).items():
+    if child := os.fork():
+        os.waitpid(child, 0)
+        continue
+    exec(imports)
+    print(json.dumps([path, [getattr(module, "__file__", None) for module in sys.modules.values()]]), flush=True)
+    os._exit(0)
+"""
+
+
+@pytest.fixture
+def book(tmp_path):
+    for name, text in BOOK.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def reached(table):
+    return {name for name, is_reached in table.items() if is_reached}
+
+
+def test_imports_within_functions_packages_and_those_beside(book):
+    second = {"lib/all/__init__.py", "lib/all/first.py", "lib/all/second.py", "lib/all/third.py"}
+    assert used_by("lib/all/second.py", book) == second
+    beside = {f"lib/tests/two/{name}.py" for name in ("test_second", "kinds", "judge")}
+    assert used_by("lib/tests/two/test_second.py", book) == second | beside
+
+
+def test_all_that_notebooks_load_is_computed():
+    imports = {}
+    for path in sorted(ROOT.glob("notebooks/*/*.ipynb")):
+        nodes = [node for node in ast.parse(code_of(path)).body if isinstance(node, ast.Import | ast.ImportFrom)]
+        imports[path.relative_to(ROOT).as_posix()] = "\n".join(map(ast.unparse, nodes))
+    made = subprocess.run(
+        [sys.executable, "-c", LOADED, json.dumps(imports)], cwd=ROOT, check=True, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "lib")},
+    )  # fmt: skip
+    loaded = dict(map(json.loads, made.stdout.splitlines()))
+    assert list(loaded) == list(imports)
+    for name, files in loaded.items():
+        paths = [Path(file) for file in files if file]
+        ours = {path.relative_to(ROOT).as_posix() for path in paths if path.is_relative_to(ROOT / "lib")}
+        assert len(ours) > 5
+        assert ours <= used_by(name), name
+
+
+@pytest.mark.parametrize(
+    "path", ["lib/smalltorch/engine/kernel.py", "Makefile", "requirements.txt", "book/_tools/x.py"]
+)
+def test_what_all_rests_on_reaches_everything(path):
+    for table in (notebooks({path}), pages({path}), faults({path})):
+        assert reached(table) == set(table) != set()
+
+
+def test_a_module_reaches_who_uses_it():
+    assert {"placement"} == reached(notebooks({"lib/smalltorch/experiments/placement.csv"}))
+    found = reached(notebooks({"lib/smalltorch/collapse.py"}))
+    assert "paths" in found and "softmax" not in found
+    assert {"lib/smalltorch/collapse.py"} < reached(faults({"lib/smalltorch/collapse.py"}))
+    looked_at = reached(pages({"lib/smalltorch/collapse.py"}))
+    assert {"book/library.html", "notebooks/rank-collapse/paths.html", "book/ledger/paths.html"} <= looked_at
+    assert "notebooks/attention/softmax.html" not in looked_at
+
+
+def test_a_chapter_reaches_itself_and_the_lists():
+    path = "notebooks/attention/softmax.ipynb"
+    assert reached(notebooks({path})) == {"softmax"}
+    found = reached(pages({path}))
+    assert {"notebooks/attention/softmax.html", "book/ledger/softmax.html", "book/ledger.html"} <= found
+    assert "notebooks/attention/heads.html" not in found
+
+
+def test_what_reaches_little():
+    assert not reached(notebooks({"docs/claim.md", "README.md"})) and not reached(pages({"docs/claim.md"}))
+    assert reached(pages({"book/_static/book.css"})) == set(pages(set()))
+    assert not reached(notebooks({"book/_static/book.css"}))
+    assert not reached(pages({"lib/tests/test_norm.py"}))
+    assert reached(faults({"lib/tests/test_norm.py"})) == {"lib/smalltorch/norm.py"}
+    assert reached(faults({"lib/tests/sabotage/faults/lib/smalltorch/plot.py.toml"})) == {"lib/smalltorch/plot.py"}
+
+
+def test_every_place_exists():
+    assert all((ROOT / place).exists() for place in reach.PLACES)
+
+
+def test_modules_are_looked_for_where_pytest_does():
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / ".pytest.ini")
+    assert set(reach.FOLDERS) == {*settings["pytest"]["pythonpath"].split(), "lib/tests"}
+
+
+def test_what_is_not_known_reaches_everything():
+    assert kind("something new") == reach.EVERYTHING
+
+
+def test_a_tenth_is_drawn_by_the_commit():
+    names = [f"name {k}" for k in range(1000)]
+    assert 60 < len(drawn(names, "a1")) < 140
+    assert drawn(names, "a1") == drawn(names, "a1") != drawn(names, "b2")
+
+
+def test_what_it_says(monkeypatch, capsys):
+    changed = "docs/claim.md\nnotebooks/attention/softmax.ipynb\n"
+    monkeypatch.setattr(reach, "git", lambda *words: "c0ffee" if words[0] == "rev-parse" else changed)
+    monkeypatch.setattr(sys, "argv", ["reach.py", "old", "notebooks"])
+    reach.main()
+    said = capsys.readouterr()
+    assert "softmax" in said.out.split()
+    by_chance = sorted(set(said.out.split()) - {"softmax"})
+    count = len(notebooks(set()))
+    assert said.err.startswith(f"notebooks: 1 of {count} reached, {len(by_chance)} more drawn by commit c0f")
+    assert said.err.split("c0ffee")[1].split() == by_chance
+    monkeypatch.setattr(sys, "argv", ["reach.py", "old", "cats"])
+    with pytest.raises(SystemExit, match="notebooks"):
+        reach.main()
