@@ -50,6 +50,7 @@ def png(svg: str, width: int, background: str) -> bytes:
         font_dirs=[str(fonts)],
         font_family="DejaVu Sans",
         sans_serif_family="DejaVu Sans",
+        serif_family="DejaVu Serif",
     )
 
 

@@ -49,7 +49,7 @@ def set_address(app: Sphinx, config: Config) -> None:
     config.sitemap_excludes = NOT_LISTED if config.sitemap_anew else ["*"]  # of no pages it writes no sitemap
     config.notfound_pagename = NOT_FOUND
     config.notfound_urls_prefix = prefix
-    body = BODY.format(first=f"{prefix}{config.root_doc}.html", search=f"{prefix}search.html")
+    body = BODY.format(first=prefix, search=f"{prefix}search.html")
     config.notfound_context = {"title": "There is no such page", "body": body}
 
 
