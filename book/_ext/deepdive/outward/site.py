@@ -17,6 +17,7 @@ from smalltorch.files import write_text
 
 EXTENSIONS = ("sphinxext.opengraph", "sphinx_sitemap", "notfound.extension")
 NOT_FOUND = "404"
+ONLINE = (f"{NOT_FOUND}.html", "robots.txt", "sitemap.xml", "_static/cards/*")  # of no use in a folder
 NOT_LISTED = [f"{NOT_FOUND}.html", "search.html", "genindex.html", "_modules/*"]
 ROBOTS = "User-agent: *\nDisallow:\n\nSitemap: {}sitemap.xml\n"
 LARGE_CARD = '<meta name="twitter:card" content="summary_large_image" />'
