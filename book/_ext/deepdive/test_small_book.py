@@ -116,9 +116,7 @@ def test_links_to_colab_and_the_repository_need_a_public_address(build, name, li
 def test_the_pages_say_what_they_are_about_and_where_they_stand(build, name):
     html = build(name) / "html"
     wrong = [line for line in pages.problems(html)[0] if re.search("expected|stands at|sitemap|404", line)]
-    heads = [
-        line for line in wrong if not line.startswith("index.html")
-    ]  # Jupyter Book's, for which build.py has its own
+    heads = [line for line in wrong if not line.startswith("index.html")]  # build.py writes another
     address = PUBLISHED.get(name)
     canonical = re.findall('<link rel="canonical" href="([^"]*)"', page(build(name), CHAPTER))
     assert heads == [] and canonical == ([f"{address}{CHAPTER}.html"] if address else [])

@@ -16,7 +16,7 @@ from deepdive.small_build import EMPTY, small_build
 ADDRESS = "https://reader.example/deep/"
 HEAD = '<svg class="plot" xmlns="http://www.w3.org/2000/svg" width="16" height="16" viewBox="0 0 16 16">'
 SVG = HEAD + '<rect width="16" height="16" fill="#0000ff"/></svg>'
-SENTENCE = 'Attention is an average, "<" is a sign, and no average of $n$ values is larger than all & each of them.'
+SENTENCE = 'Attention is an average, `"<&lt;"` is text, and no average of $n$ values is larger than all & each of them.'
 CELLS = [
     new_markdown_cell(f"# Sinks & sources\n\n**In short.** {SENTENCE}"),
     new_code_cell(
@@ -44,7 +44,7 @@ FILES = EMPTY | {
     "CITATION.cff": "authors: [{name: We}]\ntitle: A book\nversion: 1.0\n",
 }
 CHAPTER = "notebooks/one/sinks.html"
-SAID = "Attention is an average, “<” is a sign, and no average of n values is larger than all & each of them."
+SAID = 'Attention is an average, "<&lt;" is text, and no average of n values is larger than all & each of them.'
 ROOMS = ["moved", "outward.site", "outward.head"]
 SETTINGS = {"html_favicon": "book/_static/favicon.svg", "html_title": "The book"}
 
