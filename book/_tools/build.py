@@ -38,6 +38,8 @@ jupyter_book.handle_exception = report
 def build(html: Path, *pages: str, builder: str = "html") -> None:
     """Build the book, or write only these of its pages again."""
     overrides = {"nitpicky": True, "latex_individualpages": False}
+    if pages:
+        overrides["sitemap_anew"] = False
     if os.environ.get("NODE") == "none":
         overrides["formulas_by_node"] = False
     status = jupyter_book.build_sphinx(

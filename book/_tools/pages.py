@@ -1,8 +1,10 @@
-"""Check the built pages: links and anchors, alternative texts, stray markup, and that nothing is loaded from elsewhere.
+"""Check the built pages: links and anchors, alternative texts, stray markup, and that nothing is loaded from elsewhere;
+one title and one width for each, and for each page of the book a description.
 
     pages.py _build/html
 
-Old addresses must still lead to their place; `old_addresses.txt` lists them.
+Old addresses must still lead to their place; `old_addresses.txt` lists them. Where the pages have a public address,
+which robots.txt names, no page may say that it stands anywhere else, and the sitemap lists what is there.
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ LOADING = {
 NOT_PROSE = {"script", "style", "pre", "code", "kbd", "textarea", "title"}
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 STRAY = re.compile(r"\$|\\[a-zA-Z]{2,}|:::|```|\{(?:cite|ref|eq|doc|numref|prf:ref)[^}]*\}`")
+DESCRIBED = ("book", "notebooks")  # the folders of the pages that are the book's own
+LENGTHS = range(40, 331)  # of a description, in letters
+SITEMAP = re.compile(r"^Sitemap: (\S+/)sitemap\.xml$", re.MULTILINE)
 FILE_NAME = re.compile(r"(^|/)(_images|[0-9a-f]{64})|\.(png|svg|jpe?g)$")
 
 
@@ -47,6 +52,7 @@ class Page(HTMLParser):
         self.references: list[tuple[str, str, str]] = []
         self.bad_alts: list[str] = []
         self.stray: list[str] = []
+        self.said: dict[str, list[str]] = {"title": [], "viewport": [], "description": [], "canonical": []}
         self._open: list[tuple[str, bool]] = []  # the open elements, and whether what they hold is not prose
         self.feed(html)
 
@@ -63,6 +69,11 @@ class Page(HTMLParser):
             alt = values.get("alt" if tag == "img" else "aria-label")
             if not alt or FILE_NAME.search(alt):  # myst-nb writes the name
                 self.bad_alts.append(values.get("src") or "")
+        if tag == "title" and not any(name == "svg" for name, _ in self._open):
+            self.said["title"].append("")
+        for kind, key, value in (("meta", "name", "content"), ("link", "rel", "href")):
+            if tag == kind and values.get(key) in self.said:
+                self.said[values[key]].append(values.get(value) or "")
         for key in ("href", "src", "data"):
             if values.get(key) and values.get("rel") not in ("canonical", "next", "prev", "search", "index"):
                 self.references.append((tag, key, values[key]))
@@ -85,6 +96,33 @@ class Page(HTMLParser):
         """Where a stub at an old address leads; None for any other page."""
         stub = any(tag == "script" and address.endswith("_static/moved.js") for tag, _, address in self.references)
         return next(address for tag, _, address in self.references if tag == "a") if stub else None
+
+
+def wrong_in_head(page: Page, name: Path, site: str) -> Iterator[str]:
+    """What a page says of itself too often, or not as it is; `site` is the public address of the pages, or empty."""
+    for kind in ("title", "viewport"):
+        if len(page.said[kind]) != 1:
+            yield f"{name}: expected one {kind}, got {len(page.said[kind])}"
+    if name.parts[0] in DESCRIBED and page.leads_to is None:
+        described = page.said["description"]
+        if len(described) != 1 or len(described[0]) not in LENGTHS or re.search(r"[\\$<>{}`]", described[0]):
+            yield f"{name}: expected a description of {LENGTHS[0]} to {LENGTHS[-1]} letters, no markup; got {described}"
+    if page.said["canonical"] not in ([], [f"{site}{name.as_posix()}"]):
+        yield f"{name}: says that it stands at {page.said['canonical']}"
+
+
+def not_there(root: Path, pages: dict[Path, Page], site: str) -> Iterator[str]:
+    """What the sitemap lists and is no page."""
+    for address in re.findall(r"<loc>(.*?)</loc>", (root / "sitemap.xml").read_text(encoding="utf-8")) if site else ():
+        path = root / address.removeprefix(site)
+        if path not in pages or pages[path].leads_to is not None:
+            yield f"sitemap.xml: {address} is no page"
+
+
+def site_of(root: Path) -> str:
+    """The public address of the pages, with a slash at its end; empty where there is none."""
+    robots = root / "robots.txt"
+    return SITEMAP.search(robots.read_text(encoding="utf-8"))[1] if robots.exists() else ""
 
 
 def lost(root: Path, pages: dict[Path, Page], addresses: str) -> Iterator[str]:
@@ -112,11 +150,14 @@ def problems(root: Path, addresses: str = "") -> tuple[list[str], str]:
     root = root.resolve()
     files = [path for path in sorted(root.rglob("*.html")) if "_static" not in path.parts]
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in files}
-    found, links = [], 0
+    site = site_of(root)
+    base = urlsplit(site).path  # where the server has the folder: the page for dead links says all addresses in full
+    found, links = list(not_there(root, pages, site)), 0
     for path, page in pages.items():
         name = path.relative_to(root)
         found += [f"{name}: the image {source[:60]} has no alternative text" for source in page.bad_alts]
         found += [f"{name}: the anchor {anchor} stands there more than once" for anchor in page.repeated]
+        found += wrong_in_head(page, name, site)
         found += [f"{name}: stray markup in the text: … {text} …" for text in page.stray]
         for tag, key, address in page.references:
             parts = urlsplit(address)
@@ -125,7 +166,10 @@ def problems(root: Path, addresses: str = "") -> tuple[list[str], str]:
                     found.append(f"{name}: loads {address}")
                 continue
             links += 1
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            folder, place = path.parent, unquote(parts.path)
+            if base and place.startswith(base):
+                folder, place = root, place.removeprefix(base)
+            target = (folder / place).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             if not target.exists():
                 found.append(f"{name}: {address} does not exist")

@@ -3,19 +3,20 @@
     archive.py _build/html
 
 The archive holds the pages as they are when only the PDF is linked: it cannot tell its own size. It leaves out the
-stubs at old addresses.
+stubs at old addresses, and what is there only for those who come to the pages' public address.
 """
 
 from __future__ import annotations
 
 import sys
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import own
 from build import ROOT, build
 from deepdive.book import contents
+from deepdive.outward.site import ONLINE
 from deepdive.takeaway import ARCHIVE, NAME
 from smalltorch.files import in_one_line, replacing
 
@@ -33,11 +34,16 @@ def pack(html: Path, archive: Path, left_out: Collection[Path] = ()) -> None:
             out.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
+def not_for_a_folder(html: Path, moved: Iterable[str]) -> list[Path]:
+    """What helps only those who come to the pages by an address."""
+    return [html / f"{old}.html" for old in moved] + [path for name in ONLINE for path in html.glob(name)]
+
+
 def main() -> None:
     html = Path(sys.argv[1]).resolve()
     with own.taken(html.parent):
         build(html, LANDING)
-        pack(html, html / ARCHIVE, [html / f"{old}.html" for old in contents.read(ROOT).moved])
+        pack(html, html / ARCHIVE, not_for_a_folder(html, contents.read(ROOT).moved))
         build(html, LANDING)
 
 

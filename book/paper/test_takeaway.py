@@ -48,6 +48,14 @@ def test_the_archive_is_the_same_each_time_and_does_not_hold_itself(tmp_path):
     assert zipfile.ZipFile(archive).namelist() == [f"{takeaway.NAME}/a/c.html"]
 
 
+def test_what_helps_only_at_an_address_stays_out_of_the_archive(tmp_path):
+    (tmp_path / "_static/cards").mkdir(parents=True)
+    names = ["404.html", "_static/cards/a.png", "old.html", "robots.txt", "sitemap.xml"]
+    for name in [*names, "_static/touch-icon.png", "page.html"]:
+        (tmp_path / name).touch()
+    assert sorted(archives.not_for_a_folder(tmp_path, ["old"])) == [tmp_path / name for name in names]
+
+
 def test_what_a_page_has_is_read_from_it():
     formula = '<svg></svg><math><mi>{0}</mi><annotation encoding="application/x-tex">{0}</annotation></math>'
     n, less = formula.format("n"), formula.format("a &lt; b")

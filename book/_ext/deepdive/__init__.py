@@ -11,6 +11,7 @@
     library                          the library's page, from its docstrings
     drawn  explore  takeaway         drawings within the page, figures that move; links to the PDF and the archive
     theme                            what stands around a page: options, buttons, how to cite
+    outward                          what others see of the book: descriptions, cards, the sitemap, the public address
     finish                           the last hand on each page
 
 Importing the package imports none of them.
@@ -41,6 +42,8 @@ ROOMS = (
     "drawn",
     "explore",
     "takeaway",
+    "outward.site",
+    "outward.head",
     "finish",
 )
 

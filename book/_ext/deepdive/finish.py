@@ -1,8 +1,9 @@
 """The last hand on each page: what it does not need goes, and a policy says what its browser may load and run.
 
 The theme's icons come from a style sheet and a font; the script that would draw them again goes, and so do the search's
-scripts on pages that do not search. The policy is made from the page itself: scripts of the book and those that stand
-on the page, by their hashes, styles, pictures and fonts of the book, and nothing from elsewhere.
+scripts on pages that do not search. Sphinx, docutils and the theme each say how wide a page is; here it is said once.
+The policy is made from the page itself: scripts of the book and those that stand on the page, by their hashes, styles,
+pictures and fonts of the book, and nothing from elsewhere.
 
 The theme's script chooses light or dark. Where no script runs, a style sheet of the same rules follows the system.
 """
@@ -22,7 +23,9 @@ from smalltorch.files import write_text
 
 ICONS = re.compile(r'\s*<script defer src="[^"]*_static/scripts/fontawesome\.js[^"]*"></script>')
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:_static/searchtools|_static/language_data|searchindex)\.js"></script>')
-INLINE = re.compile(r"<script(?![^>]* src=)[^>]*>(.*?)</script>", re.DOTALL)
+INLINE = re.compile(r'<script(?![^>]* (?:src=|type="application/ld\+json"))[^>]*>(.*?)</script>', re.DOTALL)  # and data
+WIDTH = re.compile(r'\s*<meta name="viewport"[^>]*>')
+VIEWPORT = '<meta name="viewport" content="width=device-width, initial-scale=1" />'
 HEAD = re.compile(r"<head>\s*<meta charset=[^>]*>", re.IGNORECASE)
 SHEET = re.compile(r'<link\b(?=[^>]* rel="stylesheet")[^>]* href="([^"?]*)(_static/[^"?]*)')
 THEME = re.compile(r"""\[data-theme=["']?(light|dark)["']?\]""")
@@ -67,10 +70,11 @@ def finished(html: str, searches: bool) -> str:
     """A page as it is served."""
     html = ICONS.sub("", html)
     html = html if searches else SEARCH.sub("", html)
+    html = WIDTH.sub("", html)
     if sheet := SHEET.search(html):
         plain = f'<noscript><link rel="stylesheet" href="{sheet[1]}{PLAIN}" /></noscript>'
         html = html.replace("</head>", f"{plain}\n  </head>", 1)
-    meta = f'\n    <meta http-equiv="Content-Security-Policy" content="{policy(html)}" />'
+    meta = f'\n    {VIEWPORT}\n    <meta http-equiv="Content-Security-Policy" content="{policy(html)}" />'
     return HEAD.sub(lambda head: head[0] + meta, html, count=1)
 
 

@@ -149,6 +149,8 @@ class ChapterLedger(ClaimDirective):
         book = self.book
         chapter = next(chapter for chapter in book.chapters.values() if ledger_page(chapter.name) == self.env.docname)
         claims = [claim for claim in book.claims_of(chapter.name) if claim.id in book.records]
+        about = nodes.paragraph("", "What the notes claim, and the chapter “")
+        about += [*self.inline(chapter.title), nodes.Text("” settles: each claim with its verdict and its evidence.")]
         line = nodes.paragraph("", "", link([nodes.Text("Read the chapter")], chapter.page), nodes.Text(" · "))
         line += link([nodes.Text("all claims of the book")], "book/ledger", f"#chapter-{chapter.name}")
         rows = [
@@ -156,7 +158,7 @@ class ChapterLedger(ClaimDirective):
         ]
         label = f"Claims settled in the chapter {chapter.title}"
         made = table(TITLES, rows, WIDTHS, label, [anchor(claim.id) for claim in claims], kind="claims")
-        return [line, sentence(book.counts(claims)), made]
+        return [about, line, sentence(book.counts(claims)), made]
 
     def evidence(self, record: Record, chapter: Chapter) -> fold:
         """What was done, at a glance, with what it shows folded under it."""

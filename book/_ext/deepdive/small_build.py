@@ -41,12 +41,14 @@ def small_build(
     rooms: Iterable[str] = (),
     unsaid: Iterable[str] = (),
     math: str = "mathjax",
+    settings: Mapping[str, object] = {},
 ) -> str:
     """Write the files of a book and build it into `html`; what Sphinx warns of, but for the types `unsaid`.
 
-    Its formulas stay TeX, unless `math` names the book's renderer.
+    Its formulas stay TeX, unless `math` names the book's renderer. `settings` are more of Sphinx's, by their names.
     """
-    conf = {"conf.py": CONF.format(rooms=(*SHARED, *rooms), unsaid=unsaid, math=math)}
+    more = "".join(f"{name} = {value!r}\n" for name, value in settings.items())
+    conf = {"conf.py": CONF.format(rooms=(*SHARED, *rooms), unsaid=unsaid, math=math) + more}
     for name, text in ({"book/references.bib": ""} | files | conf).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

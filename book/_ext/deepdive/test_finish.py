@@ -7,6 +7,7 @@ from deepdive import finish
 
 PAGE = """<html><head>
     <meta charset="utf-8" />
+    <meta name="viewport" content="width=device-width" /><meta name="viewport" content="width=640" />
     <link href="../_static/styles/theme.css?digest=1" rel="stylesheet" />
     <script>let a = 1;</script>
     <script defer src="../_static/scripts/fontawesome.js?digest=1"></script>
@@ -26,6 +27,15 @@ def test_the_policy_comes_first_and_is_that_of_the_finished_page():
     html = finish.finished(PAGE, searches=False)
     head = html[html.index("<head>") :]
     assert head.index("Content-Security-Policy") < head.index("<link") and finish.policy(html) in html
+
+
+def test_a_page_says_once_how_wide_it_is():
+    assert finish.finished(PAGE, searches=False).count('name="viewport"') == 1
+
+
+def test_data_is_no_script():
+    data = '<script type="application/ld+json">{"name": "The book"}</script></head>'
+    assert finish.policy(PAGE.replace("</head>", data)) == finish.policy(PAGE)
 
 
 def test_icons_and_search_scripts_go():

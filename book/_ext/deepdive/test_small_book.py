@@ -1,4 +1,4 @@
-"""A book of two chapters, built with and without a public address: its links, its map and the page of its part."""
+"""A book of two chapters, built with and without public addresses: its links, its map and the page of its part."""
 
 import csv
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import pages
 import toc
 from deepdive.book import contents, records
 from deepdive.page.verdicts import WORDS
@@ -35,6 +36,7 @@ ADDRESSES = {
     "github": "https://github.com/an-org/a-repo",
     "elsewhere": "https://forge.example/an-org/a-repo",
 }
+PUBLISHED = {"elsewhere": "https://reader.example/deep/"}  # where the pages stand
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +59,7 @@ def build(tmp_path_factory):
             toc.write(root)
             config = (ROOT / "_config.yml").read_text(encoding="utf-8")
             address = re.sub(r'(?m)^  url: ".*"$', f'  url: "{ADDRESSES[name]}"', config)
+            address = re.sub(r'(?m)^  baseurl: ".*"$', f'  baseurl: "{PUBLISHED.get(name, "")}"', address)
             (root / "_config.yml").write_text(address, encoding="utf-8")
             subprocess.run([sys.executable, "-c", BUILD, root], capture_output=True, text=True, check=True)
             built[name] = root
@@ -103,10 +106,23 @@ def words(html):
 )
 def test_links_to_colab_and_the_repository_need_a_public_address(build, name, links):
     root = build(name)
-    found = re.findall(r'href="(https?:[^"]*)"', page(root, CHAPTER))
+    found = re.findall(r'<a [^>]*href="(https?:[^"]*)"', page(root, CHAPTER))
     assert found == links
     assert ("/issues/new" in page(root, CHAPTER)) == (name != "none")
     assert "colab" not in page(root, "book/index")
+
+
+@pytest.mark.parametrize("name", ["none", "elsewhere"])
+def test_the_pages_say_what_they_are_about_and_where_they_stand(build, name):
+    html = build(name) / "html"
+    wrong = [line for line in pages.problems(html)[0] if re.search("expected|stands at|sitemap|404", line)]
+    heads = [line for line in wrong if not line.startswith("index.html")]  # build.py writes another
+    address = PUBLISHED.get(name)
+    canonical = re.findall('<link rel="canonical" href="([^"]*)"', page(build(name), CHAPTER))
+    assert heads == [] and canonical == ([f"{address}{CHAPTER}.html"] if address else [])
+    assert (html / "404.html").exists() == (html / "sitemap.xml").exists() == bool(address)
+    if address:
+        assert not re.search('(?:href|src)="(?!https:|#|/deep/)', page(build(name), "404"))
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,13 @@ import pytest
 import own
 import pages
 
+HEAD = '<title>Page</title><meta name="viewport" content="width=device-width">'
 
-def check(tmp_path, body, head=""):
-    (tmp_path / "page.html").write_text(f"<html><head>{head}</head><body>{body}</body></html>", encoding="utf-8")
-    (tmp_path / "other.html").write_text('<p id="here">Text.</p>', encoding="utf-8")
+
+def check(tmp_path, body, head=HEAD, name="page"):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / f"{name}.html").write_text(f"<html><head>{head}</head><body>{body}</body></html>", encoding="utf-8")
+    (tmp_path / "other.html").write_text(f'{HEAD}<p id="here">Text.</p>', encoding="utf-8")
     return pages.problems(tmp_path)[0]
 
 
@@ -19,6 +22,7 @@ def check(tmp_path, body, head=""):
     [
         '<a href="other.html#here">a</a> <a href="https://example.org">b</a>',
         '<img src="other.html" alt="A line that rises">',
+        "<svg><title>What is seen</title></svg>",
         r'<span class="math notranslate">\(\frac{1}{2}\)</span> <code>\frac $x$</code> <pre>cost: $5</pre>',
     ],
 )
@@ -48,13 +52,65 @@ def test_what_is_wrong_is_found(tmp_path, body, complaint):
     assert len(found) == 1 and complaint in found[0]
 
 
+@pytest.mark.parametrize(
+    ("head", "complaint"),
+    [
+        (HEAD + "<title>Page</title>", "expected one title, got 2"),
+        (HEAD.partition("<meta")[0], "expected one viewport, got 0"),
+        (HEAD + HEAD.partition("</title>")[2], "expected one viewport, got 2"),
+        (HEAD + '<link rel="canonical" href="https://book.example/page.html">', "says that it stands at"),
+    ],
+)
+def test_what_is_wrong_in_the_head_is_found(tmp_path, head, complaint):
+    found = check(tmp_path, "", head)
+    assert len(found) == 1 and complaint in found[0]
+
+
+SENTENCE = "A page that says in a sentence what it is about, such as √n."
+
+
+@pytest.mark.parametrize(
+    ("told", "wrong"),
+    [
+        ([SENTENCE], 0),
+        ([], 1),
+        ([SENTENCE, SENTENCE], 1),
+        (["Short."], 1),
+        ([SENTENCE * 9], 1),
+        ([SENTENCE + "$n$"], 1),
+    ],
+)
+def test_each_page_of_the_book_has_a_description(tmp_path, told, wrong):
+    head = HEAD + "".join(f'<meta name="description" content="{sentence}">' for sentence in told)
+    found = check(tmp_path, "", head, "book/page")
+    assert len(found) == wrong and all("expected a description of 40 to 330 letters" in line for line in found)
+
+
+@pytest.mark.parametrize(
+    ("body", "canonical", "listed", "complaint"),
+    [
+        ('<a href="/deep/other.html#here">a</a>', "deep/page.html", "deep/page.html", ""),
+        ('<a href="/deep/none.html">a</a>', "deep/page.html", "deep/page.html", "/deep/none.html does not exist"),
+        ('<a href="/other.html">a</a>', "deep/page.html", "deep/page.html", "/other.html does not exist"),
+        ("", "page.html", "deep/page.html", "says that it stands at ['https://book.example/page.html']"),
+        ("", "deep/page.html", "deep/none.html", "sitemap.xml: https://book.example/deep/none.html is no page"),
+    ],
+)
+def test_where_the_book_has_an_address_pages_are_found_there(tmp_path, body, canonical, listed, complaint):
+    host = "https://book.example/"
+    (tmp_path / "robots.txt").write_text(f"User-agent: *\nDisallow:\n\nSitemap: {host}deep/sitemap.xml\n")
+    (tmp_path / "sitemap.xml").write_text(f"<urlset><url><loc>{host}{listed}</loc></url></urlset>")
+    found = check(tmp_path, body, f'{HEAD}<link rel="canonical" href="{host}{canonical}">')
+    assert len(found) == bool(complaint) and all(complaint in line for line in found)
+
+
 def test_a_style_sheet_must_not_load_from_elsewhere(tmp_path):
     (tmp_path / "_static").mkdir()
     (tmp_path / "_static/x.css").write_text("a { background: url('https://cdn.example/x.png') }", encoding="utf-8")
     assert "loads https://cdn.example/x.png" in check(tmp_path, "")[0]
 
 
-STUB = '<main><a href="{}">Page</a></main><script src="_static/moved.js"></script>'
+STUB = HEAD + '<main><a href="{}">Page</a></main><script src="_static/moved.js"></script>'
 FORM = '<select name="part"><option value="">any</option><option value="new" data-was="old">New</option></select>'
 
 
@@ -74,7 +130,7 @@ FORM = '<select name="part"><option value="">any</option><option value="new" dat
 def test_old_addresses_are_followed_to_their_place(tmp_path, address, complaint):
     (tmp_path / "_static").mkdir()
     (tmp_path / "_static/moved.js").touch()
-    (tmp_path / "page.html").write_text(f'<p id="a">Text.</p>{FORM}', encoding="utf-8")
+    (tmp_path / "page.html").write_text(f'{HEAD}<p id="a">Text.</p>{FORM}', encoding="utf-8")
     for name, target in (("stub", "page"), ("far", "stub")):
         (tmp_path / f"{name}.html").write_text(STUB.format(f"{target}.html"), encoding="utf-8")
     assert pages.problems(tmp_path, address)[0] == ([complaint] if complaint else [])

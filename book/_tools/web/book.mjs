@@ -13,9 +13,10 @@ export const WIDE = { width: 1280, height: 900 }, NARROW = { width: 320, height:
 export const COLUMN = 642;   // A4 less the margins of print.css, in pixels of 1/96 inch
 
 export const source = name => fs.readFileSync(path.join(html, name), 'utf8');
-// The pages of the built book, relative to its folder, without Sphinx's own folders (_static, _sources …) and the stubs at old addresses.
+// The pages of the built book, relative to its folder, without Sphinx's own folders (_static, _sources …), the stubs at old addresses
+// and the page for dead links, which works only at the book's public address.
 export const pages = fs.readdirSync(html, { recursive: true })
-  .filter(name => name.endsWith('.html') && !/(^|\/)_/.test(name) && !/http-equiv="?refresh/i.test(source(name))).sort();
+  .filter(name => name.endsWith('.html') && name !== '404.html' && !/(^|\/)_/.test(name) && !/http-equiv="?refresh/i.test(source(name))).sort();
 // What is looked at page by page: all pages, or those that PAGES names, with those that no file of the book is the source of.
 const asked = process.env.PAGES?.split(' ');
 export const visited = process.env.PAGES ? pages.filter(name => asked.includes(name) || !/^(book|notebooks)\//.test(name)) : pages;

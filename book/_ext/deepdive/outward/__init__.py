@@ -1,0 +1,8 @@
+"""What others see of the book: searchers, sites on which somebody shares a page, and whoever follows a dead link.
+
+plain         a formula as text without markup
+description   what a page is about, in its own first words
+picture       cards and the touch icon, as PNG
+head          what of this stands in the head of each page
+site          the public address, and the files that stand at it
+"""
