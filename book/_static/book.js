@@ -51,25 +51,30 @@
   window.addEventListener('beforeprint', () => { theme = root.dataset.theme; root.dataset.theme = 'light'; });
   window.addEventListener('afterprint', () => { root.dataset.theme = theme; });
 
-  // What scrolls sideways can be reached by keyboard.
-  const scrolling = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container';
-  // All is measured before any is changed: each change would mean a new layout.
-  const focusable = () => {
-    const boxes = [...document.querySelectorAll(scrolling)].map(box => [box, box.scrollWidth > box.clientWidth]);
-    const formulas = [...document.querySelectorAll('span.math')].map(formula => {
-      const { width } = formula.firstElementChild.getBoundingClientRect();
-      let column = formula.parentElement;
-      while (!column.clientWidth && column.parentElement) column = column.parentElement;  // what stands in a line has none
-      return [formula, width > column.clientWidth + 1];  // it is rounded
-    });
-    for (const [formula, wide] of formulas) formula.classList.toggle('wide', wide);   // a formula wider than the column
-    for (const [box, scrolls] of [...boxes, ...formulas]) {
+  // What scrolls sideways can be reached by keyboard, and a formula in a line that is wider than its column scrolls. Each is measured once
+  // it is laid out, which what is folded or far from the screen is not: to ask for its size would lay it out now.
+  const overflows = box => {
+    if (!box.matches('span.math')) return box.scrollWidth > box.clientWidth;
+    let column = box.parentElement;
+    while (!column.clientWidth && column.parentElement) column = column.parentElement;  // what stands in a line has none
+    return box.firstElementChild.getBoundingClientRect().width > column.clientWidth + 1;  // it is rounded
+  };
+  const laidOut = new ResizeObserver(entries => {
+    // All is measured before any is changed: each change would mean a new layout.
+    const boxes = entries.map(({ target }) => target.closest('span.math') ?? target).map(box => [box, overflows(box)]);
+    for (const [box, scrolls] of boxes) {
+      if (box.matches('span.math')) box.classList.toggle('wide', scrolls);
       if (scrolls) box.tabIndex = 0;
       else if (box.hasAttribute('tabindex')) box.removeAttribute('tabindex');
     }
+  });
+  const scrolling = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container';
+  const measure = () => {
+    laidOut.disconnect();   // a formula keeps its size when its column does not, so all are seen as new
+    all(`${scrolling}, span.math > :first-child`, box => laidOut.observe(box));
   };
-  window.addEventListener('load', focusable);
-  window.addEventListener('resize', focusable);
+  measure();
+  window.addEventListener('resize', measure);
 
   // What is copied has the formulas as TeX.
   document.addEventListener('copy', event => {

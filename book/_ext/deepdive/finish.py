@@ -1,7 +1,8 @@
 """The last hand on each page: what it does not need goes, and a policy says what its browser may load and run.
 
 The theme's icons come from a style sheet and a font; the script that would draw them again goes, and so do the search's
-scripts on pages that do not search. The policy is made from the page itself: scripts of the book and those that stand
+scripts on pages that do not search. Nor does the theme measure what scrolls, which book.js does: it would lay out all of
+a page at once, also what is folded or far below. The policy is made from the page itself: scripts of the book and those that stand
 on the page, by their hashes, styles, pictures and fonts of the book, and nothing from elsewhere.
 
 The theme's script chooses light or dark. Where no script runs, a style sheet of the same rules follows the system.
@@ -28,6 +29,8 @@ SHEET = re.compile(r'<link\b(?=[^>]* rel="stylesheet")[^>]* href="([^"?]*)(_stat
 THEME = re.compile(r"""\[data-theme=["']?(light|dark)["']?\]""")
 COMMA = re.compile(r",(?![^(]*\))")  # between selectors, and not in brackets
 PLAIN = "_static/plain.css"
+THEME_SCRIPT = "_static/scripts/pydata-sphinx-theme.js"
+MEASURED = re.compile(r'document\.querySelectorAll\(\["pre",[^\]]*\]\.join\(", "\)\)')
 NOT_NEEDED = ("_static/scripts/fontawesome.js", "_static/scripts/fontawesome.js.LICENSE.txt")
 
 
@@ -74,6 +77,17 @@ def finished(html: str, searches: bool) -> str:
     return HEAD.sub(lambda head: head[0] + meta, html, count=1)
 
 
+def without_measuring(script: str) -> str:
+    """The theme's script, without its search for what scrolls.
+
+    Raises ValueError if there is none in it.
+    """
+    script, found = MEASURED.subn("[]", script)
+    if found != 1:
+        raise ValueError(f"script: expected one place where the theme looks for what scrolls, found {found}")
+    return script
+
+
 def finish(app: Sphinx, exception: Exception | None) -> None:
     out = Path(app.outdir)
     if exception is not None or app.builder.name != "html":
@@ -81,6 +95,8 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
     first = (out / f"{app.config.root_doc}.html").read_text(encoding="utf-8")
     sheets = [out / name for _, name in SHEET.findall(first)]
     write_text(out / PLAIN, without_script(sheet.read_text(encoding="utf-8") for sheet in sheets))
+    theme = out / THEME_SCRIPT
+    write_text(theme, without_measuring(theme.read_text(encoding="utf-8")))
     for page in out.rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         if "_static" not in page.relative_to(out).parts and "Content-Security-Policy" not in html:
