@@ -59,22 +59,30 @@
     while (!column.clientWidth && column.parentElement) column = column.parentElement;  // what stands in a line has none
     return box.firstElementChild.getBoundingClientRect().width > column.clientWidth + 1;  // it is rounded
   };
-  const laidOut = new ResizeObserver(entries => {
-    // All is measured before any is changed: each change would mean a new layout.
-    const boxes = entries.map(({ target }) => target.closest('span.math') ?? target).map(box => [box, overflows(box)]);
+  // All is measured before any is changed: each change would mean a new layout.
+  const mark = targets => {
+    const boxes = targets.map(target => target.closest('span.math') ?? target).map(box => [box, overflows(box)]);
     for (const [box, scrolls] of boxes) {
       if (box.matches('span.math')) box.classList.toggle('wide', scrolls);
       if (scrolls) box.tabIndex = 0;
       else if (box.hasAttribute('tabindex')) box.removeAttribute('tabindex');
     }
-  });
-  const scrolling = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container';
+  };
+  const measured = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container, span.math > :first-child';
+  const laidOut = new ResizeObserver(entries => mark(entries.map(({ target }) => target)));
   const measure = () => {
     laidOut.disconnect();   // a formula keeps its size when its column does not, so all are seen as new
-    all(`${scrolling}, span.math > :first-child`, box => laidOut.observe(box));
+    all(measured, box => laidOut.observe(box));
   };
   measure();
   window.addEventListener('resize', measure);
+  // Who reads by keyboard may go on to what is far from the screen.
+  const tab = ({ key }) => {
+    if (key !== 'Tab') return;
+    window.removeEventListener('keydown', tab);
+    mark([...document.querySelectorAll(measured)].filter(box => box.checkVisibility()));
+  };
+  window.addEventListener('keydown', tab);
 
   // What is copied has the formulas as TeX.
   document.addEventListener('copy', event => {
