@@ -74,7 +74,7 @@
     laidOut.disconnect();   // a formula keeps its size when its column does not, so all are seen as new
     all(measured, box => laidOut.observe(box));
   };
-  measure();
+  window.addEventListener('load', measure);
   window.addEventListener('resize', measure);
   // Who reads by keyboard may go on to what is far from the screen.
   const tab = ({ key }) => {
