@@ -1,12 +1,14 @@
 """The last hand on each page: what it does not need goes, and a policy says what its browser may load and run.
 
-The theme's icons come from a style sheet and a font; the script that would draw them again goes, and so do the search's
-scripts on pages that do not search. Nor does the theme measure what scrolls, which book.js does: it would lay out all of
-a page at once, also what is folded or far below. In code, words that look like the text around them need no mark of their
-own, which is every third element of a chapter. The policy is made from the page itself: scripts of the book and those that stand
-on the page, by their hashes, styles, pictures and fonts of the book, and nothing from elsewhere.
+The theme's icons come from a style sheet and a font; the script that would draw them again goes, and so do the
+search's scripts on pages that do not search. Nor does the theme measure what scrolls, which book.js does: it would
+lay out all of a page at once, also what is folded or far below. In code, words that look like the text around them
+need no mark of their own, which is every third element of a chapter. The policy is made from the page itself: scripts
+of the book and those that stand on the page, by their hashes, styles, pictures and fonts of the book, and nothing
+from elsewhere.
 
-The theme's script chooses light or dark when all of a page stands, which is then styled again: here the head does. Where no script runs, a style sheet of the same rules follows the system.
+The theme's script chooses light or dark when all of a page stands, which is then styled again: here the head does.
+Where no script runs, a style sheet of the same rules follows the system.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ THEME_SCRIPT = "_static/scripts/pydata-sphinx-theme.js"
 CHOSEN_LATE = 'dataset.theme = localStorage.getItem("theme") || "auto";'
 CHOSEN = """dataset.theme = document.documentElement.dataset.mode !== "auto" ? document.documentElement.dataset.mode
       : matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";"""
-HIGHLIGHT = re.compile(r'html\[data-theme="(\w+)"\] \.highlight (?:\.(\w+) )?\{(?: background: #\w+;)? color: (#\w+) \}')
+HIGHLIGHT = re.compile(
+    r'html\[data-theme="(\w+)"\] \.highlight (?:\.(\w+) )?\{(?: background: #\w+;)? color: (#\w+) \}'
+)
 MEASURED = re.compile(r'document\.querySelectorAll\(\["pre",[^\]]*\]\.join\(", "\)\)')
 NOT_NEEDED = ("_static/scripts/fontawesome.js", "_static/scripts/fontawesome.js.LICENSE.txt")
 

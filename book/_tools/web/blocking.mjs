@@ -5,6 +5,7 @@
 import fs from 'node:fs';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { chapter, chapters, html } from './book.mjs';
 import { launchOptions, load, serve } from './shared.mjs';
 
 const RUNS = 5, SLOWER = 4, QUIET = 2500, LONG = 50;   // a task is long from 50 ms on, and blocks by what it takes beyond
@@ -33,12 +34,9 @@ async function visit(browser, address) {
   return { blocked: tasks.reduce((sum, task) => sum + task - LONG, 0), longest: Math.max(0, ...tasks), shift };
 }
 
-const html = path.resolve(process.env.HTML);
-const chapters = fs.readdirSync(path.join(html, 'notebooks'), { recursive: true }).filter(name => name.endsWith('.html')).map(name => `notebooks/${name}`);
 const size = name => fs.statSync(path.join(html, name)).size;
 const asked = process.argv.slice(2);
-const named = asked.map(name => chapters.find(page => path.basename(page, '.html') === name) ?? (() => { throw new Error(`there is no chapter ${name} in ${html}`); })());
-const chosen = asked.length ? named : chapters.sort((a, b) => size(b) - size(a)).slice(0, 4);
+const chosen = asked.length ? asked.map(chapter) : [...chapters].sort((a, b) => size(b) - size(a)).slice(0, 4);
 
 const { chromium } = load('playwright-core');
 const browser = await chromium.launch(launchOptions);
