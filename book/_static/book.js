@@ -59,13 +59,17 @@
     while (!column.clientWidth && column.parentElement) column = column.parentElement;  // what stands in a line has none
     return box.firstElementChild.getBoundingClientRect().width > column.clientWidth + 1;  // it is rounded
   };
-  // All is measured before any is changed: each change would mean a new layout.
+  // All is measured before any is changed: each change would mean a new layout. The formulas come first: one that scrolls by itself
+  // no longer widens the box around it.
   const mark = targets => {
-    const boxes = targets.map(target => target.closest('span.math') ?? target).map(box => [box, overflows(box)]);
-    for (const [box, scrolls] of boxes) {
-      if (box.matches('span.math')) box.classList.toggle('wide', scrolls);
-      if (scrolls) box.tabIndex = 0;
-      else if (box.hasAttribute('tabindex')) box.removeAttribute('tabindex');
+    const found = targets.map(target => target.closest('span.math') ?? target);
+    for (const formulas of [true, false]) {
+      const boxes = found.filter(box => box.matches('span.math') === formulas).map(box => [box, overflows(box)]);
+      for (const [box, scrolls] of boxes) {
+        if (formulas) box.classList.toggle('wide', scrolls);
+        if (scrolls) box.tabIndex = 0;
+        else if (box.hasAttribute('tabindex')) box.removeAttribute('tabindex');
+      }
     }
   };
   const measured = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container, span.math > :first-child';
