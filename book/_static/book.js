@@ -51,25 +51,42 @@
   window.addEventListener('beforeprint', () => { theme = root.dataset.theme; root.dataset.theme = 'light'; });
   window.addEventListener('afterprint', () => { root.dataset.theme = theme; });
 
-  // What scrolls sideways can be reached by keyboard.
-  const scrolling = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container';
-  // All is measured before any is changed: each change would mean a new layout.
-  const focusable = () => {
-    const boxes = [...document.querySelectorAll(scrolling)].map(box => [box, box.scrollWidth > box.clientWidth]);
-    const formulas = [...document.querySelectorAll('span.math')].map(formula => {
-      const { width } = formula.firstElementChild.getBoundingClientRect();
-      let column = formula.parentElement;
-      while (!column.clientWidth && column.parentElement) column = column.parentElement;  // what stands in a line has none
-      return [formula, width > column.clientWidth + 1];  // it is rounded
-    });
-    for (const [formula, wide] of formulas) formula.classList.toggle('wide', wide);   // a formula wider than the column
-    for (const [box, scrolls] of [...boxes, ...formulas]) {
-      if (scrolls) box.tabIndex = 0;
-      else if (box.hasAttribute('tabindex')) box.removeAttribute('tabindex');
+  // What scrolls sideways can be reached by keyboard, and a formula in a line that is wider than its column scrolls. Each is measured once
+  // it is laid out, which what is folded or far from the screen is not: to ask for its size would lay it out now.
+  const overflows = box => {
+    if (!box.matches('span.math')) return box.scrollWidth > box.clientWidth;
+    let column = box.parentElement;
+    while (!column.clientWidth && column.parentElement) column = column.parentElement;  // what stands in a line has none
+    return box.firstElementChild.getBoundingClientRect().width > column.clientWidth + 1;  // it is rounded
+  };
+  // All is measured before any is changed: each change would mean a new layout. The formulas come first: one that scrolls by itself
+  // no longer widens the box around it.
+  const mark = targets => {
+    const found = targets.map(target => target.closest('span.math') ?? target);
+    for (const formulas of [true, false]) {
+      const boxes = found.filter(box => box.matches('span.math') === formulas).map(box => [box, overflows(box)]);
+      for (const [box, scrolls] of boxes) {
+        if (formulas) box.classList.toggle('wide', scrolls);
+        if (scrolls) box.tabIndex = 0;
+        else if (box.hasAttribute('tabindex')) box.removeAttribute('tabindex');
+      }
     }
   };
-  window.addEventListener('load', focusable);
-  window.addEventListener('resize', focusable);
+  const measured = 'div.highlight pre, .cell_output pre, div.math, .picture, .pst-scrollable-table-container, span.math > :first-child';
+  const laidOut = new ResizeObserver(entries => mark(entries.map(({ target }) => target)));
+  const measure = () => {
+    laidOut.disconnect();   // a formula keeps its size when its column does not, so all are seen as new
+    all(measured, box => laidOut.observe(box));
+  };
+  window.addEventListener('load', measure);
+  window.addEventListener('resize', measure);
+  // Who reads by keyboard may go on to what is far from the screen.
+  const tab = ({ key }) => {
+    if (key !== 'Tab') return;
+    window.removeEventListener('keydown', tab);
+    mark([...document.querySelectorAll(measured)].filter(box => box.checkVisibility()));
+  };
+  window.addEventListener('keydown', tab);
 
   // What is copied has the formulas as TeX.
   document.addEventListener('copy', event => {

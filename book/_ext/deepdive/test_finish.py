@@ -3,6 +3,8 @@
 from base64 import b64encode
 from hashlib import sha256
 
+import pytest
+
 from deepdive import finish
 
 PAGE = """<html><head>
@@ -57,3 +59,28 @@ def test_pages_without_script_follow_the_system():
         "html[data-theme=auto]{ --ink: white }",
         "}",
     ]
+
+
+def test_the_head_chooses_light_or_dark():
+    html = finish.finished(PAGE.replace("let a = 1;", f"document.documentElement.{finish.CHOSEN_LATE}"), False)
+    assert "matchMedia" in html and '|| "auto"' not in html
+
+
+def test_words_in_code_are_marked_only_where_they_look_different():
+    rules = """html[data-theme="{0}"] .highlight {{ background: #fff; color: {1} }}
+        html[data-theme="{0}"] .highlight .n {{ color: {1} }} /* Name */
+        html[data-theme="{0}"] .highlight .p {{ color: {2} }}
+        html[data-theme="{0}"] .highlight .k {{ color: #123 }}
+        html[data-theme="{0}"] .highlight .gs {{ font-weight: bold; color: {1} }}"""
+    plain = finish.look_plain(rules.format("light", "#000", "#000") + rules.format("dark", "#eee", "#ddd"))
+    assert plain == {"n"}
+    code = '<span class="k">if</span> <span class="n">a</span><span class="p">:</span> <span class="n"><a>b</a></span>'
+    assert finish.without_marks(code, plain) == code.replace('<span class="n">a</span>', "a")
+    assert finish.without_marks(code, set()) == code
+
+
+def test_the_theme_measures_nothing():
+    script = 'a();document.querySelectorAll(["pre",".output"].join(", ")).forEach(e=>e)'
+    assert finish.without_measuring(script) == "a();[].forEach(e=>e)"
+    with pytest.raises(ValueError, match="expected one place where the theme looks for what scrolls, found 0"):
+        finish.without_measuring("a()")

@@ -47,8 +47,10 @@ export const test = plain.extend({
 
 const LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-// What violates levels A and AA, on a page or in the place that a selector names.
+// What violates levels A and AA, on a page or in the place that a selector names; with nothing waiting until it comes near the screen.
 export async function violations(page, place) {
+  await page.addStyleTag({ content: 'section :not([hidden]) { content-visibility: visible !important; }' });
+  await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve))));   // it is laid out, and measured
   await page.evaluate(fs.readFileSync(load.resolve('axe-core/axe.min.js'), 'utf8'));
   const found = await page.evaluate(async ([place, runOnly]) => {
     const preload = location.protocol !== 'file:';   // from a folder axe may not fetch the style sheets, which few of its rules read
