@@ -25,6 +25,7 @@ PALETTE = {getattr(plot, name).lower(): name.lower() for name in NAMES} | {"#000
 GREY = re.compile(r"#([0-9a-f]{2})\1\1")
 KEPT = re.compile(r"QuadMesh_|QuadContourSet_|over-")  # groups that keep their colours
 STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+UNSEEN = re.compile(r"<(title|desc)>")  # Sphinx marks the words of a search by boxes, and fails where text has none
 USED = re.compile(r"#([\w.-]+)")
 
 
@@ -38,7 +39,8 @@ def put_in(app: Sphinx, doctree: nodes.document, page: str) -> None:
             svg = file.read_text(encoding="utf-8")
             head = svg[svg.find("<svg") :].partition(">")[0]
             if 'class="drawn"' in head:
-                image.replace_self(nodes.raw("", scrolling(STYLE.sub("", svg), 0.55), format="html"))
+                svg = UNSEEN.sub(r'<\1 class="nohighlight">', STYLE.sub("", svg))
+                image.replace_self(nodes.raw("", scrolling(svg, 0.55), format="html"))
             elif 'class="plot"' in head or '<g id="figure_1">' in svg:
                 image.replace_self(nodes.raw("", scrolling(themed(svg, image.get("alt", "")), 0.65), format="html"))
 

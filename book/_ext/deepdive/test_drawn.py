@@ -49,7 +49,9 @@ def test_pictures_stand_within_the_page_and_other_files_beside_it(tmp_path):
     assert {name for name in re.findall(r'(?:url\(|<use [^>]*href=")#([^")]+)', html)} <= set(ids)
     assert html.count('class="picture" style="--least: 327px"') == 1  # 0.55 of 594, of the machine
     body = html[html.index("<svg") : html.rindex("</svg>")]
-    assert "<style" not in body and ".drawn text" in (tmp_path / "html/_static/drawn.css").read_text(encoding="utf-8")
+    assert body.count('<title class="nohighlight">') == body.count('<desc class="nohighlight">') == 1
+    assert "<title>" not in body and "<style" not in body
+    assert ".drawn text" in (tmp_path / "html/_static/drawn.css").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("svg", [drawn(), OLD])
