@@ -37,6 +37,7 @@ ROOMS = (
     "search",
     "library.page",
     "theme.surroundings",
+    "theme.sidebar",
     "theme.buttons",
     "drawn",
     "explore",
