@@ -76,8 +76,7 @@ html: $(READY)
 # The PDF is printed from the pages, and the archive holds both.
 takeaway: html
 	@$(PY) book/paper/onepage.py "$(HTML)"
-	@$(PY) book/_tools/own.py "$(HTML)/.." \
-	 sh book/paper/print.sh "$(HTML)/.." print/index.html "$(HTML)/deep-dive-into-the-transformer.pdf"
+	@$(PY) book/paper/printed.py "$(HTML)"
 	@$(PY) book/paper/archive.py "$(HTML)"
 	@$(PY) book/_tools/pages.py "$(HTML)"
 	@$(PY) book/paper/pdf.py "$(HTML)"
