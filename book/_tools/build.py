@@ -16,6 +16,7 @@ import json
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TextIO
@@ -42,6 +43,8 @@ def report(app: object, arguments: object, exception: BaseException, stderr: Tex
 
 
 jupyter_book.handle_exception = report
+# Sphinx looks at every object that there is, and after a first build some are torch's.
+warnings.filterwarnings("ignore", "`torch.distributed.reduce_op`", FutureWarning)
 
 
 def build(
