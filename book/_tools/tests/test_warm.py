@@ -165,6 +165,26 @@ def test_without_what_the_last_build_has_read_the_book_is_built_anew(root, monke
     assert build_counting(monkeypatch)
 
 
+@pytest.mark.parametrize("folder", [".new", ".doctrees-.new"])
+def test_a_build_that_was_stopped_is_not_begun_from(root, monkeypatch, folder):
+    """It stopped when this folder was to take its place: the new book may be there, and not what was read of it."""
+    before, rename = made(root), build.Path.rename
+
+    def stopping(path, target):
+        if path.name == folder:
+            sys.exit("stopped")
+        return rename(path, target)
+
+    write(root, {"book/one.md": ONE.replace("xylophone", "zither")})
+    with monkeypatch.context() as patch:
+        patch.setattr(build.Path, "rename", stopping)
+        with pytest.raises(SystemExit, match="stopped"):
+            build.main()
+    write(root, {"book/one.md": ONE})
+    build.main()
+    assert made(root) == before
+
+
 @pytest.mark.parametrize(("steps", "stride"), [(STEPS, 150), pytest.param(["os.rename"], 1, marks=pytest.mark.deep)])
 def test_killed_at_any_of_its_steps_it_leaves_one_of_both_books_and_the_next_build_is_right(root, steps, stride):
     before = made(root)
