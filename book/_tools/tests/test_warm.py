@@ -91,6 +91,7 @@ THIRD = ONE.replace("# One\n", "# One\n\n" + THEOREM.format("Before", "before"))
         ({"book/one.md": ONE.replace("# One", "# The one")}, True),
         ({"book/one.md": ONE.replace("heading", "*heading*")}, True),
         ({"book/one.md": ONE.replace("First", "The first")}, True),
+        ({"book/one.md": ONE.replace("(place)=", "(place)=\n(other)=")}, True),
         ({"_config.yml": BOOK["_config.yml"].replace("title: A book", "title: The book")}, True),
         (
             {
@@ -101,7 +102,7 @@ THIRD = ONE.replace("# One\n", "# One\n\n" + THEOREM.format("Before", "before"))
             True,
         ),
     ],
-    ids=["prose", "reference", "theorem", "title", "heading", "name", "config", "page"],
+    ids=["prose", "reference", "theorem", "title", "heading", "name", "label", "config", "page"],
 )
 def test_the_book_is_that_of_a_build_from_nothing(root, monkeypatch, files, anew):
     write(root, files)
