@@ -43,7 +43,8 @@ NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanit
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
 .PHONY: again help book html takeaway serve execute manifest toc new-chapter diff-setup hook-setup clean test test-deep test-web \
-        lint lock style form prose words order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest sabotage-rest reach
+        lint lock stress style form prose words order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest \
+        sabotage-rest reach
 
 help:
 	@echo "make book                 build the book and say where it is"
@@ -62,6 +63,7 @@ help:
 	@echo "make lock                 pin again what requirements.in names (CONTRIBUTING.md)"
 	@echo "make lint                 style and types of the code, form of the notebooks, one sentence a line"
 	@echo "make links                ask whether the pages that the book links to are still there"
+	@echo "make stress               how long builds take with 47 chapters, from nothing and after a change"
 	@echo "make clean                remove what was built (not .venv)"
 
 # Looked at every time: the interpreter may be gone, and a copied checkout has an environment that leads to the first.
@@ -80,8 +82,7 @@ html: $(READY)
 # The PDF is printed from the pages, and the archive holds both.
 takeaway: html
 	@$(PY) book/paper/onepage.py "$(HTML)"
-	@$(PY) book/_tools/own.py "$(HTML)/.." \
-	 sh book/paper/print.sh "$(HTML)/.." print/index.html "$(HTML)/deep-dive-into-the-transformer.pdf"
+	@$(PY) book/paper/printed.py "$(HTML)"
 	@$(PY) book/paper/archive.py "$(HTML)"
 	@$(PY) book/_tools/pages.py "$(HTML)"
 	@$(PY) book/paper/pdf.py "$(HTML)"
@@ -149,6 +150,10 @@ test-deep: $(READY)
 test-web: takeaway
 	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" PAGES="$(strip $(PAGES))" LABELS="$(strip $(LABELS))" \
 	 sh book/_tools/web/run.sh "$(HTML)"
+
+# How long builds take when the book has all its chapters; a tool, and no test.
+stress: $(READY)
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(PY) book/_tools/stress.py "$$folder/book"
 
 lint: style form order prose words
 

@@ -1,7 +1,5 @@
 """Folders that make fills and empties. Each carries a mark; what is in a folder without it is not touched.
 
-    own.py FOLDER COMMAND ...     run a command that works in such a folder, when no other does
-
 The mark is a file, and who works in the folder holds a lock on it, so that two builds at once take turns. A lock goes
 with the last process that holds it, however that ends.
 """
@@ -10,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -54,14 +51,3 @@ def empty(folder: Path, *kept: str) -> None:
                 shutil.rmtree(entry)
             else:
                 entry.unlink()
-
-
-def main() -> None:
-    folder, *command = sys.argv[1:]
-    with taken(Path(folder).resolve()) as lock:
-        status = subprocess.run(command, pass_fds=[lock]).returncode
-    sys.exit(status)
-
-
-if __name__ == "__main__":
-    main()

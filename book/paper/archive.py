@@ -14,14 +14,13 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import own
-from build import ROOT, build
 from deepdive.book import contents
 from deepdive.outward.site import ONLINE
-from deepdive.takeaway import ARCHIVE, NAME
+from deepdive.takeaway import ARCHIVE, NAME, fill
 from smalltorch.files import in_one_line, replacing
 
 EPOCH = (2000, 1, 1, 0, 0, 0)  # the same book gives the same archive, whenever it is packed
-LANDING = "book/index.md"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def pack(html: Path, archive: Path, left_out: Collection[Path] = ()) -> None:
@@ -41,10 +40,12 @@ def not_for_a_folder(html: Path, moved: Iterable[str]) -> list[Path]:
 
 def main() -> None:
     html = Path(sys.argv[1]).resolve()
+    listed = contents.read(ROOT)
     with own.taken(html.parent):
-        build(html, LANDING)
-        pack(html, html / ARCHIVE, not_for_a_folder(html, contents.read(ROOT).moved))
-        build(html, LANDING)
+        (html / ARCHIVE).unlink(missing_ok=True)
+        fill(html, listed.root)
+        pack(html, html / ARCHIVE, not_for_a_folder(html, listed.moved))
+        fill(html, listed.root)
 
 
 if __name__ == "__main__":

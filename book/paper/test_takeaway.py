@@ -2,10 +2,6 @@
 
 import zipfile
 from collections import Counter
-from types import SimpleNamespace
-
-import pytest
-from docutils import nodes
 
 import archive as archives
 import pdf
@@ -13,22 +9,31 @@ from deepdive import takeaway
 
 
 def links(folder, *names):
+    page = folder / "book/index.html"
+    page.parent.mkdir(exist_ok=True)
+    if not page.exists():
+        page.write_text(f"<p>before</p>{takeaway.PLACE.format('')}<p>after</p>", encoding="utf-8")
     for name in names:
         (folder / name).write_bytes(b"x" * 2_500_000)
-    writer = SimpleNamespace(builder=SimpleNamespace(outdir=str(folder), current_docname="book/index"), body=[])
-    with pytest.raises(nodes.SkipNode):
-        takeaway.visit_takeaway(writer, takeaway.takeaway())
-    return "".join(writer.body)
+    takeaway.fill(folder, "book/index")
+    return page.read_text(encoding="utf-8").removeprefix("<p>before</p>").removesuffix("<p>after</p>")
 
 
-def test_without_files_there_is_no_trace(tmp_path):
-    assert links(tmp_path) == ""
+def test_without_files_there_is_no_link(tmp_path):
+    assert links(tmp_path) == takeaway.PLACE.format("")
 
 
 def test_each_file_is_linked_with_format_and_size(tmp_path):
     html = links(tmp_path, takeaway.PDF)
     assert f'href="../{takeaway.PDF}"' in html and "(PDF, 2.5 MB)" in html and takeaway.ARCHIVE not in html
     assert f'href="../{takeaway.ARCHIVE}"' in links(tmp_path, takeaway.PDF, takeaway.ARCHIVE)
+
+
+def test_links_are_filled_in_again_without_a_trace_of_the_first_ones(tmp_path):
+    links(tmp_path, takeaway.PDF)
+    assert links(tmp_path).count(takeaway.PDF) == 1
+    (tmp_path / takeaway.PDF).unlink()
+    assert links(tmp_path) == takeaway.PLACE.format("")
 
 
 def test_the_archive_is_the_same_each_time_and_does_not_hold_itself(tmp_path):

@@ -1,7 +1,8 @@
 """The book's Sphinx extension: what its pages show beyond what Sphinx and its themes do.
 
     book                             parts, chapters, claims and systems as plain data; it knows nothing of Sphinx
-    page                             what the pages share: their directives, tables, folds, filters, links, verdicts
+    page                             what the pages share: their directives, tables, folds, filters, links, verdicts,
+                                     and when a generated one is read again
     ledger  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises,
     glossary                         and terms
     code                             the code of the chapters, folded
@@ -22,6 +23,7 @@ from __future__ import annotations
 from importlib import import_module
 
 ROOMS = (
+    "page.again",
     "page.directive",
     "page.tables",
     "page.fold",
@@ -38,6 +40,7 @@ ROOMS = (
     "search",
     "library.page",
     "theme.surroundings",
+    "theme.sidebar",
     "theme.buttons",
     "drawn",
     "explore",

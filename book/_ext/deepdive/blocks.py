@@ -166,6 +166,7 @@ class listing(nodes.General, nodes.Element):
 
 
 class BlockList(BookDirective):
+    made_of = "texts"  # what is listed is copied from the chapters
     noun = ""
 
     def run(self) -> list[nodes.Node]:
@@ -206,9 +207,15 @@ class FillLists(SphinxPostTransform):
             text = f"{sum(counts)} {place['noun']} in {sum(map(bool, counts))} chapters"
             place.replace_self(nodes.paragraph("", text, classes=["muted"]))
         for place in list(self.document.findall(listing)):
-            doctree = self.env.get_doctree(place["page"])
+            doctree = self.read(place["page"])
             entries = list(self.entries(doctree, place)) or [nodes.paragraph("", f"It has no {place['noun']}.")]
             place.replace_self([self.head(doctree, place), *entries])
+
+    def read(self, page: str) -> nodes.document:
+        """A chapter as it was read; two pages list what it has, and to load it takes time."""
+        if page not in self.app.book_chapters:
+            self.app.book_chapters[page] = self.env.get_doctree(page)
+        return self.app.book_chapters[page]
 
     def head(self, doctree: nodes.document, place: listing) -> nodes.paragraph:
         """A link to the chapter; with exercises, also what it needs, as its box says it."""
@@ -256,6 +263,7 @@ def number(env, page: str, block: Block) -> str:
 
 
 def start(app: Sphinx) -> None:
+    app.book_chapters = {}
     app.env.book_blocks = getattr(app.env, "book_blocks", {})
 
 

@@ -91,7 +91,6 @@ def add_scripts(app: Sphinx, page: str, template: str, context: dict, doctree: n
 
 class Explorables(BookDirective):
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(Path(self.env.srcdir) / LIST))
         items = nodes.bullet_list()
         for one in self.env.book_explorables:
             title = self.inline(self.book.pages[one.page].title)

@@ -21,7 +21,6 @@ def anchor(term: str) -> str:
 
 class Terms(BookDirective):
     def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(Path(self.env.srcdir) / glossary.FILE))
         listed = nodes.definition_list(classes=["terms"])
         for term in glossary.read_terms(Path(self.env.srcdir)):
             means = nodes.paragraph("", "", *self.inline(term.means))

@@ -19,6 +19,7 @@ from deepdive.book import contents, records
 from deepdive.book.chapter import Chapter
 from deepdive.book.contents import ledger_page
 from deepdive.book.records import NOT_YET, SOURCES, Book
+from deepdive.page import again
 from deepdive.page.directive import BookDirective
 from deepdive.page.filters import chosen, controls, facet, part_choices
 from deepdive.page.fold import fold, summary
@@ -146,8 +147,9 @@ class LedgerTable(ClaimDirective):
 
 class ChapterLedger(ClaimDirective):
     def run(self) -> list[nodes.Node]:
-        book = self.book
+        book = self.env.book_records
         chapter = next(chapter for chapter in book.chapters.values() if ledger_page(chapter.name) == self.env.docname)
+        again.note(self.env, f"chapter {chapter.name}")
         claims = [claim for claim in book.claims_of(chapter.name) if claim.id in book.records]
         about = nodes.paragraph("", "What the notes claim, and the chapter “")
         about += [*self.inline(chapter.title), nodes.Text("” settles: each claim with its verdict and its evidence.")]

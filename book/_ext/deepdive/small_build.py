@@ -10,7 +10,7 @@ from pathlib import Path
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
-SHARED = ("page.directive", "page.tables", "page.fold", "page.links", "ledger")
+SHARED = ("page.again", "page.directive", "page.tables", "page.fold", "page.links", "ledger")
 EMPTY = {  # a book without parts, claims and systems
     "book/parts.yml": "root: index\nbefore: []\nparts: []\nafter: []\nmoved: {}\n",
     "book/claims.csv": "id,source,place,claim,chapter\n",

@@ -43,11 +43,11 @@ def test_only_a_whole_build_writes_the_sitemap(tmp_path, monkeypatch):
 
     def noted(*args, confoverrides, **more):
         told.append(confoverrides.get("sitemap_anew", True))
-        return 0
+        return 1
 
     monkeypatch.setattr(build.jupyter_book, "build_sphinx", noted)
-    build.build(tmp_path)
-    build.build(tmp_path, "book/index.md")
+    build.build(tmp_path, tmp_path)
+    build.build(tmp_path, tmp_path, changed={"book/index.md"})
     assert told == [True, False]
 
 
@@ -78,7 +78,10 @@ def built(root):
 def test_killed_at_any_of_its_steps_it_leaves_the_old_book_or_the_new_one(root, built, steps, stride):
     """Between the two renames the old one is aside, for the next build to put back."""
     before, after = built
+    shutil.copytree(root / "_build", root / ".built")
     for step in count(0, stride):
+        shutil.rmtree(root / "_build")
+        shutil.copytree(root / ".built", root / "_build")
         died = killed(build.main, step, steps)
         aside = (root / "_build/.old").exists() and not pages(root)
         assert aside or pages(root) in (before, after)
@@ -107,7 +110,7 @@ def test_a_full_disk_and_ctrl_c_leave_the_old_book_and_no_report(root, built, mo
     def interrupted(**settings):
         raise error
 
-    monkeypatch.setattr(build.jupyter_book, "Sphinx", interrupted)
+    monkeypatch.setattr(build, "Sphinx", interrupted)
     with pytest.raises(type(error)):
         build.main()
     assert pages(root) == built[0] and capfd.readouterr() == ("", "")

@@ -1,10 +1,8 @@
 """Who works in a folder of make's has it alone; what `make clean` removes, make has made."""
 
-import fcntl
 import os
 import shutil
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,15 +29,6 @@ def test_two_that_work_in_a_folder_take_turns(tmp_path, capfd):
         time.sleep(0.1)
         order.append("first")
     assert order == ["first", "second"]
-
-
-def test_a_command_has_the_folder_while_it_runs_and_its_status_is_kept(tmp_path):
-    command = [sys.executable, own.__file__, tmp_path, "sh", "-c", "echo begun; read line; exit 3"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
-        assert other.stdout.readline() == "begun\n"
-        with (tmp_path / own.MARK).open("a") as file, pytest.raises(BlockingIOError):
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert other.returncode == 3
 
 
 def test_what_is_emptied_keeps_its_mark_and_what_links_lead_to(tmp_path):

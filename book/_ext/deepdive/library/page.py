@@ -17,6 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from deepdive.library import reference
 from deepdive.library.reference import PACKAGE, Entry, Module
+from deepdive.page import again
 
 FOLDER = f"lib/{PACKAGE}"
 DEFINED = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
@@ -27,9 +28,7 @@ class Library(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        root = Path(self.env.srcdir)
-        for path in [*(root / FOLDER).rglob("*.py"), *(root / "notebooks").glob("*/*.ipynb")]:
-            self.env.note_dependency(str(path))
+        again.note(self.env, "uses")
         return [self.section(self.env.book_library[name]) for name in self.content]
 
     def section(self, module: Module) -> nodes.section:
@@ -88,6 +87,7 @@ def read_library(app: Sphinx) -> None:
         chapter.page: reference.uses(reference.code_of(root / f"{chapter.page}.ipynb"))
         for chapter in env.book_records.chapters.values()
     }
+    env.book_digests["uses"] = again.digest([(page, sorted(names)) for page, names in env.book_uses.items()])
     full = [
         (entry.name, f"{PACKAGE}.{module.name}.{entry.name}")
         for module in env.book_library.values()

@@ -86,14 +86,14 @@ def _constructor(node: ast.ClassDef) -> str:
 
 def uses(source: str) -> set[str]:
     """What of the library a piece of Python imports, or reaches through an imported module: `norm.layer_norm`, …"""
-    tree, imported = ast.parse(source), {}
-    for node in ast.walk(tree):
+    tree, imported = list(ast.walk(ast.parse(source))), {}
+    for node in tree:
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{PACKAGE}."):
             for alias in node.names:
                 imported[alias.asname or alias.name] = f"{node.module}.{alias.name}".removeprefix(f"{PACKAGE}.")
     reached = {
         f"{imported[node.value.id]}.{node.attr}"
-        for node in ast.walk(tree)
+        for node in tree
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in imported
     }
     return {*imported.values(), *reached}

@@ -40,7 +40,7 @@ def add_to_head(app: Sphinx, pagename: str, templatename: str, context: dict, do
 def shared(app: Sphinx, page: str, context: dict, about: str) -> None:
     """Say what sphinxext-opengraph is to write; the page may say it itself, in its front matter."""
     chapter = app.env.book_records.pages.get(page)
-    figure = picture.first_plot(Path(app.srcdir, f"{page}.ipynb")) if chapter else None
+    figure = figure_of(app, page) if chapter else None
     name = chapter.name if figure else "cover"
     own = {
         "og:title": app.env.titles[page].astext(),
@@ -50,8 +50,10 @@ def shared(app: Sphinx, page: str, context: dict, about: str) -> None:
     }
     context["meta"] = {key: escape(value) for key, value in own.items()} | (context["meta"] or {})
     context["meta"].setdefault("og:image", f"{CARDS}/{name}.png")
-    if figure:
-        write(Path(app.outdir, CARDS, f"{name}.png"), picture.card(figure.svg))
+
+
+def figure_of(app: Sphinx, page: str) -> picture.Figure | None:
+    return picture.first_plot(Path(app.srcdir, f"{page}.ipynb"))
 
 
 def facts_of(app: Sphinx, page: str, about: str) -> dict | None:
@@ -82,13 +84,16 @@ def start(app: Sphinx) -> None:
 
 
 def draw(app: Sphinx, exception: Exception | None) -> None:
-    """Draw what all pages share."""
+    """Draw the icon, which all pages share, and the cards: those too of pages that an earlier build has written."""
     if exception is None and app.builder.name == "html":
         icon = Path(app.srcdir, app.config.html_favicon).read_text(encoding="utf-8")
         write(Path(app.outdir, ICON), picture.icon(icon))
         if app.config.html_baseurl:
             cover = Path(app.srcdir, COVER).read_text(encoding="utf-8")
             write(Path(app.outdir, CARDS, "cover.png"), picture.card(cover))
+            for page, chapter in app.env.book_records.pages.items():
+                if figure := figure_of(app, page):
+                    write(Path(app.outdir, CARDS, f"{chapter.name}.png"), picture.card(figure.svg))
 
 
 def setup(app: Sphinx) -> None:

@@ -12,17 +12,17 @@ from sphinx.util.docutils import SphinxDirective
 from deepdive.book import records, systems
 from deepdive.book.records import Book
 from deepdive.book.systems import System
+from deepdive.page import again
 
 
 class BookDirective(SphinxDirective):
     """What the directives share: the book's records and systems, and reading Markdown with maths."""
 
+    made_of = "book"  # in the words of `again`
+
     @property
     def book(self) -> Book:
-        for name in ("claims.csv", "systems.csv", "parts.yml"):
-            self.env.note_dependency(str(Path(self.env.srcdir) / "book" / name))
-        for chapter in self.env.book_records.chapters.values():
-            self.env.note_dependency(str(Path(self.env.srcdir) / f"{chapter.page}.ipynb"))
+        again.note(self.env, self.made_of)
         return self.env.book_records
 
     @property
@@ -42,8 +42,12 @@ class BookDirective(SphinxDirective):
 
 def read_book(app: Sphinx) -> None:
     root = Path(app.srcdir)
-    app.env.book_records = records.read_book(root)
+    app.env.book_records = book = records.read_book(root)
     app.env.book_systems = systems.read_systems(root / "book/systems.csv")
+    chapters = book.chapters.values()
+    app.env.book_digests |= {f"chapter {chapter.name}": again.digest(chapter) for chapter in chapters}
+    app.env.book_digests["book"] = again.digest(list(chapters))
+    app.env.book_digests["texts"] = again.digest([(root / f"{page}.ipynb").read_bytes() for page in book.pages])
 
 
 def setup(app: Sphinx) -> None:

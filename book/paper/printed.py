@@ -1,0 +1,62 @@
+"""Print the book as a PDF, unless what would be printed is what was printed last.
+
+    printed.py _build/html     of the page in _build/print; keeps the PDF in _build/printed
+
+A PDF's name there is the hash of all that it was printed from: the page, the styles, pictures and fonts beside it, and
+the programs that print.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import own
+from deepdive.takeaway import PDF
+from smalltorch.files import in_one_line, replacing
+
+SCRIPT = Path(__file__).with_name("print.sh")
+WEB = Path(__file__).parents[1] / "_tools/web"
+PROGRAMS = SCRIPT, SCRIPT.with_suffix(".mjs"), *(WEB / name for name in ("setup.sh", "shared.mjs", "package-lock.json"))
+
+
+def read(html: Path) -> Iterator[Path]:
+    """What a PDF is made from, in order."""
+    for folder in (html.with_name("print"), html / "_static", html / "_images"):
+        yield from sorted(path for path in folder.rglob("*") if path.is_file())
+    yield from PROGRAMS
+
+
+def digest(html: Path) -> str:
+    found = sha256()
+    for path in read(html):
+        found.update(f"{path.name} {sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return found.hexdigest()
+
+
+def printed(html: Path, lock: int) -> Path:
+    """The PDF of the book, printed now if need be; `lock` is held by the programs that print, too."""
+    folder = html.with_name("printed")
+    folder.mkdir(exist_ok=True)
+    pdf = folder / f"{digest(html)}.pdf"
+    if not pdf.is_file():
+        own.empty(folder)
+        status = subprocess.run(["sh", SCRIPT, html.parent, "print/index.html", pdf], pass_fds=[lock]).returncode
+        if status:
+            pdf.unlink(missing_ok=True)
+            sys.exit(status)
+    return pdf
+
+
+def main() -> None:
+    html = Path(sys.argv[1]).resolve()
+    with own.taken(html.parent) as lock, replacing(html / PDF) as new:
+        new.write_bytes(printed(html, lock).read_bytes())
+
+
+if __name__ == "__main__":
+    with in_one_line():
+        main()

@@ -1,0 +1,51 @@
+"""The book is printed when what is printed has changed, and only then; what could not be printed is tried again."""
+
+import sys
+
+import pytest
+
+import printed
+
+
+@pytest.fixture
+def html(tmp_path, monkeypatch):
+    """A book that can be printed: its PDF says how often that was done."""
+    for name in ("html/_static/print.css", "print/index.html"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("one", encoding="utf-8")
+    script = tmp_path / "print.sh"
+    script.write_text(f'echo x >> {tmp_path}/times; cat {tmp_path}/times > "$3"\n', encoding="utf-8")
+    (tmp_path / printed.own.MARK).touch()
+    monkeypatch.setattr(printed, "SCRIPT", script)
+    monkeypatch.setattr(sys, "argv", ["printed.py", str(tmp_path / "html")])
+    return tmp_path / "html"
+
+
+def times(html):
+    printed.main()
+    return (html / printed.PDF).read_text(encoding="utf-8").count("x")
+
+
+def test_the_same_page_is_printed_once(html):
+    assert times(html) == 1
+    (html / printed.PDF).unlink()  # the book was built again
+    assert times(html) == 1
+
+
+@pytest.mark.parametrize("name", ["print/index.html", "html/_static/print.css", "html/_images/new.svg"])
+def test_what_has_changed_is_printed_again(html, name):
+    assert times(html) == 1
+    file = html.parent / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("two", encoding="utf-8")
+    assert times(html) == 2
+    assert len(list(html.with_name("printed").iterdir())) == 1
+
+
+def test_what_was_not_printed_well_is_printed_again(html):
+    script = printed.SCRIPT.read_text(encoding="utf-8")
+    printed.SCRIPT.write_text(f"{script}exit 3\n", encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(SystemExit, match="3"):
+            printed.main()
+    assert not (html / printed.PDF).exists() and (html.parent / "times").read_text(encoding="utf-8") == "x\nx\n"
