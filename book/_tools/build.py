@@ -59,8 +59,6 @@ def build(
     With `changed` pages it begins, without a word, from what is in both folders and from the `entries` of that build.
     """
     overrides = {"nitpicky": True, "latex_individualpages": False}
-    if changed is not None:
-        overrides["sitemap_anew"] = False
     if os.environ.get("NODE") == "none":
         overrides["formulas_by_node"] = False
     made: list[Sphinx] = []

@@ -67,6 +67,7 @@ def watch(app: Sphinx, changed: Collection[str] | None) -> None:
         app.connect("env-get-outdated", outdated)
         app.connect("env-updated", compare)
         app.connect("html-collect-pages", tidy)
+        app.config.sitemap_excludes = ["*"]  # the last one stays: a new one would list the pages that are written now
         for listener in app.events.listeners["env-get-updated"]:
             if isinstance(collector := getattr(listener.handler, "__self__", None), TocTreeCollector):
                 collector.assign_figure_numbers = keep_numbers

@@ -38,19 +38,6 @@ def test_a_warning_is_a_failure_and_one_the_second_time_too(root, warned):
             build.main()
 
 
-def test_only_a_whole_build_writes_the_sitemap(tmp_path, monkeypatch):
-    told = []
-
-    def noted(*args, confoverrides, **more):
-        told.append(confoverrides.get("sitemap_anew", True))
-        return 1
-
-    monkeypatch.setattr(build.jupyter_book, "build_sphinx", noted)
-    build.build(tmp_path, tmp_path)
-    build.build(tmp_path, tmp_path, changed={"book/index.md"})
-    assert told == [True, False]
-
-
 def pages(root):
     """What a reader finds: each page of the book, and what it says."""
     html = root / "_build/html"

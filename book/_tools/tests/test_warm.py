@@ -8,6 +8,7 @@ import pytest
 
 import build
 import sources
+import warm
 from killed import STEPS, killed
 
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of Sphinx's extensions for LaTeX
@@ -158,6 +159,21 @@ def test_what_was_made_from_the_last_book_is_not_in_the_next(root, monkeypatch):
     write(root, {"book/one.md": ONE.replace("xylophone", "zither")})
     assert not build_counting(monkeypatch)
     assert not any((root / "_build/html" / name).exists() for name in (build.PDF, build.ARCHIVE))
+
+
+def test_the_last_sitemap_stays_for_a_new_one_would_list_few_pages(root, monkeypatch):
+    told = []
+
+    def noted(app, changed):
+        watch(app, changed)
+        told.append(getattr(app.config, "sitemap_excludes", None))
+
+    watch = warm.watch
+    monkeypatch.setattr(warm, "watch", noted)
+    for text in (ONE.replace("xylophone", "zither"), THIRD):  # the second begins from the last one, and then from nothing
+        write(root, {"book/one.md": text})
+        build.main()
+    assert told == [["*"], ["*"], None]
 
 
 def test_without_what_the_last_build_has_read_the_book_is_built_anew(root, monkeypatch):

@@ -47,7 +47,7 @@ def set_address(app: Sphinx, config: Config) -> None:
     config.ogp_site_name = config.html_title
     config.ogp_custom_meta_tags = (LARGE_CARD,)
     config.sitemap_url_scheme = "{link}"
-    config.sitemap_excludes = NOT_LISTED if config.sitemap_anew else ["*"]  # of no pages it writes no sitemap
+    config.sitemap_excludes = NOT_LISTED
     config.notfound_pagename = NOT_FOUND
     config.notfound_urls_prefix = prefix
     body = BODY.format(first=prefix, search=f"{prefix}search.html")
@@ -66,7 +66,6 @@ def write_robots(app: Sphinx, exception: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    app.add_config_value("sitemap_anew", True, "")  # not where a few pages are written again: it lists what was written
     if app.config.html_baseurl:
         for extension in EXTENSIONS:
             app.setup_extension(extension)

@@ -135,10 +135,6 @@ def test_the_page_for_dead_links_works_at_any_address(html):
     assert not [problem for problem in pages.problems(html)[0] if problem.startswith("404.html: /")]
 
 
-def test_a_build_of_a_few_pages_leaves_the_sitemap_alone(tmp_path):
-    assert not (build(tmp_path, ADDRESS, sitemap_anew=False) / "sitemap.xml").exists()
-
-
 @pytest.mark.parametrize("address", ["reader.example/deep", "/deep/", "https://", "https://reader.example/?page=1"])
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(ConfigError, match="html: baseurl: expected an address"):
