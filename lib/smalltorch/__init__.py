@@ -1,6 +1,7 @@
 """smalltorch: Transformers small enough to read, and an engine that checks what is said about them.
 
-    attention  norm  block  models       the parts, and the models that are built from them
+    attention  position  norm  block     the parts
+    models                               the models that are built from them
     weights  hub                         trained weights, and models of others
     generate  source  train              text, small trainings
     spectral  measure  collapse          how much attention amplifies, how alike tokens become

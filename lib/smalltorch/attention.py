@@ -4,8 +4,7 @@ A mask is boolean and says who *may attend*: `mask[i, j]` is True where query i 
 key), for all batches and heads, or all axes of the scores; a size may be 1. So a padding mask (batch, key) is written
 `padding[:, None, None, :]`, for scores (batch, head, query, key).
 
-Source: Vaswani et al., "Attention Is All You Need" (2017); rotary positions: Su et al., "RoFormer" (2021);
-shared key and value heads: Ainslie et al., "GQA" (2023).
+Source: Vaswani et al., "Attention Is All You Need" (2017); shared key and value heads: Ainslie et al., "GQA" (2023).
 """
 
 import math
@@ -14,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from smalltorch.position import rope
 from smalltorch.shapes import (
     at_least_float32,
     check_floats,
@@ -103,35 +103,6 @@ def _attend(S: Tensor, V: Tensor, mask: Tensor | None, **origin: Tensor | float)
         S = S.masked_fill(~mask, -math.inf)
     A = softmax(S)
     return A @ V, A
-
-
-def rope(X: Float[Tensor, "*batch n d_h"], base: float = 10_000.0, start: int = 0) -> Float[Tensor, "*batch n d_h"]:
-    """Rotary positions: at position p, turn the pair (x_i, x_{i + d_h/2}) by the angle p * base^(-2i/d_h).
-
-    The first row has position `start`, the others follow.
-
-    Queries and keys turned so have dot products that depend on positions only through their difference. The pairs are
-    those of the LLaMA checkpoints; the paper pairs neighbours (x_{2i}, x_{2i+1}), a permutation of the coordinates.
-
-        >>> rope(torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double())       # the second row: cos 1 and sin 1
-        tensor([[1.0000, 0.0000],
-                [0.5403, 0.8415]], dtype=torch.float64)
-
-    Raises:
-        ValueError: for an odd d_h, a base below 1, or a start below 0.
-    """
-    sizes = check_floats(X=(X, "... n d_h"))
-    check_numbers(1, base=base)
-    check_integers(0, start=start)
-    n, d_h = sizes["n"], sizes["d_h"]
-    if d_h % 2:
-        raise ValueError(f"X: expected an even head width to turn in pairs, got shape {tuple(X.shape)}")
-    # Angles in float64 always: in float32 the angle at position 1000 is already off by 1e-4.
-    frequency = base ** (-2 * torch.arange(d_h // 2, dtype=torch.float64, device=X.device) / d_h)
-    angle = torch.outer(torch.arange(start, start + n, dtype=torch.float64, device=X.device), frequency)
-    cos, sin = angle.cos().to(X.dtype), angle.sin().to(X.dtype)
-    x, y = X.chunk(2, dim=-1)
-    return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
 
 
 def weight(d_in: int, d_out: int) -> nn.Parameter:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from smalltorch.attention import MultiHead, cached_tokens, causal_mask, weight
 from smalltorch.block import FFN, CrossPostLN, PostLN, PreLN, SwiGLU
 from smalltorch.norm import LayerNorm, RMSNorm
+from smalltorch.position import sinusoids
 from smalltorch.shapes import (
     check_choice,
     check_floats,
@@ -259,16 +260,6 @@ def initialise_gpt2(model: GPT, rng: np.random.Generator, std: float = 0.02) -> 
             elif not name.endswith("gamma"):
                 parameter.zero_()
     return model
-
-
-def sinusoids(n: int, d: int, start: int = 0) -> Float[Tensor, "n d"]:
-    """The position codes of 2017: sin and cos of p / 10000^(2i/d), in columns 2i and 2i + 1; float64."""
-    check_integers(1, n=n, d=d)
-    check_integers(0, start=start)
-    angle = torch.arange(start, start + n, dtype=torch.float64)[:, None] * 10_000.0 ** (
-        -torch.arange(0, d, 2, dtype=torch.float64) / d
-    )
-    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :d]
 
 
 class EncoderDecoder(nn.Module):

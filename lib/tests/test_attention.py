@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from smalltorch.attention import MultiHead, attention, causal_mask, rope, softmax, weight
+from smalltorch.attention import MultiHead, attention, causal_mask, softmax, weight
 
 inf, nan = math.inf, math.nan
 
@@ -209,41 +209,6 @@ def test_bad_input_of_the_parts_is_named():
     for make in (lambda n: causal_mask(n), lambda n: weight(n, 3)):
         with pytest.raises(ValueError, match="^(n|d_in): expected an integer of at least 1, got 0"):
             make(0)
-    for arguments, message in (
-        (dict(base=0.0), "base: expected a finite number of at least 1, got 0.0"),
-        (dict(base=nan), "base: expected a finite number of at least 1, got nan"),
-        (dict(start=-1), "start: expected an integer of at least 0, got -1"),
-    ):
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-            rope(randn(2, 4), **arguments)
-
-
-# --- rotary positions -------------------------------------------------------------------------------------------------
-
-
-@given(st.integers(1, 8), st.integers(1, 4))
-def test_rope_is_a_rotation_that_fixes_position_0(n, half):
-    X = randn(n, 2 * half)
-    Y = rope(X)
-    torch.testing.assert_close(Y.norm(dim=-1), X.norm(dim=-1), rtol=1e-13, atol=0)
-    torch.testing.assert_close(Y[0], X[0], rtol=0, atol=0)
-
-
-def test_rope_makes_dot_products_depend_on_the_distance_only():
-    q, k = rope(randn(8).expand(6, 8)), rope(randn(8).expand(6, 8))
-    S = q @ k.T
-    for offset in range(-5, 6):
-        diagonal = S.diagonal(offset)
-        torch.testing.assert_close(diagonal, diagonal[0].expand_as(diagonal), rtol=0, atol=1e-13)
-
-
-def test_rope_angles():
-    x = torch.tensor([[1.0, 0, 0, 0], [1, 0, 0, 0]], dtype=torch.float64)  # pairs (0, 2) and (1, 3)
-    torch.testing.assert_close(rope(x, base=100.0)[1], torch.tensor([math.cos(1), 0, math.sin(1), 0]).double())
-    y = torch.tensor([[0.0, 1, 0, 0], [0, 1, 0, 0]], dtype=torch.float64)
-    torch.testing.assert_close(rope(y, base=100.0)[1], torch.tensor([0, math.cos(0.1), 0, math.sin(0.1)]).double())
-    with pytest.raises(ValueError, match="X: expected an even head width"):
-        rope(randn(2, 3))
 
 
 # --- many heads -------------------------------------------------------------------------------------------------------

@@ -11,17 +11,16 @@ import torch
 from oracles.public import callables
 from tiny import TOKENS, shaken, tiny_gpt, tiny_llama
 
-from smalltorch.attention import rope
 from smalltorch.block import CrossPostLN
 from smalltorch.experiments import depth_without_skips, placement
 from smalltorch.experiments.table import stored
 from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder, initialise_gpt2
 from smalltorch.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
+from smalltorch.position import rope
 from smalltorch.weights import same_weights
 
 # By callable: its defaults but for those that leave something out (None, False) or switch it on (True).
 DEFAULTS = {
-    "attention.rope": {"base": 10_000.0, "start": 0},  # Su et al. 2021, section 3.4
     "attention.softmax": {"dim": -1},  # over the last axis, as everywhere in the book
     "block.CrossPostLN": {"eps": 1e-5},  # torch.nn.Transformer
     "block.FFN": {"activation": torch.nn.functional.gelu},  # Hendrycks and Gimpel 2016: the exact one
@@ -38,12 +37,18 @@ DEFAULTS = {
     "models.GPT": {"eps": 1e-5},  # GPT2Config
     "models.TinyLM": {"d": 16, "layers": 2, "heads": 2, "norm": "pre"},  # the chapters' own
     "models.initialise_gpt2": {"std": 0.02},  # GPT2Config
-    "models.sinusoids": {"start": 0},
     "norm.LayerNorm": {"eps": 1e-5, "convention": "inside"},  # torch.nn.LayerNorm
     "norm.RMSNorm": {"eps": 1e-6},  # LlamaConfig
     "norm.layer_norm": {"eps": 1e-5, "convention": "inside"},
     "norm.rms_norm": {"eps": 1e-6},
     "plot.figure": {"width": 6.4, "height": 3.6, "columns": 1},  # the book's page
+    "position.frequencies": {"base": 10_000.0},  # Su et al. 2021, section 3.4
+    "position.llama3": {"low": 1.0, "high": 4.0},  # Llama 3.1
+    "position.rope": {"base": 10_000.0, "start": 0},
+    "position.sinusoids": {"start": 0},
+    "position.t5_bias": {"furthest": 128},  # T5Config
+    "position.t5_buckets": {"buckets": 32, "furthest": 128},
+    "position.yarn": {"fast": 32.0, "slow": 1.0},  # Peng et al. 2023
     "shapes.check_mask": {"name": "mask"},
     "source.Markov.batches": {"size": 32},
     "source.Markov.entropy": {"behind": 0},

@@ -23,9 +23,9 @@ from smalltorch.models import (
     initialise_gpt2,
     observe,
     queries_and_keys,
-    sinusoids,
 )
 from smalltorch.norm import LayerNorm, RMSNorm
+from smalltorch.position import sinusoids
 from smalltorch.weights import same_weights
 
 
@@ -327,15 +327,6 @@ def test_masked_padding_leaves_the_text_alone(decoder, encoder):
 # --- parts ---------------------------------------------------------------------------------------------------------
 
 
-def test_sinusoids_by_their_formula():
-    P = sinusoids(5, 6, start=2)
-    for p in range(5):
-        for i in range(3):
-            angle = (p + 2) / 10000 ** (2 * i / 6)
-            assert P[p, 2 * i] == pytest.approx(math.sin(angle)) and P[p, 2 * i + 1] == pytest.approx(math.cos(angle))
-    assert sinusoids(3, 5).shape == (3, 5)
-
-
 def test_every_decoder_block_reads_the_same_memory():
     full = EncoderDecoder(20, 12, 4, 3, 16).double()
     source, target = torch.randint(20, (2, 5)), torch.randint(20, (2, 3))
@@ -480,7 +471,6 @@ BUILDERS = {
     TinyLM: dict(vocabulary=9, positions=5, d=8, layers=1, heads=2, d_ff=6, norm=None),
     AblationLayer: dict(d=8, heads=2, d_ff=6, norm="post", residual=True, mlp=True),
     CrossPostLN: dict(d=8, heads=2, d_ff=6, eps=1e-6),
-    sinusoids: dict(n=3, d=4, start=2),
 }
 
 
@@ -493,7 +483,7 @@ def test_sizes_that_mean_nothing_are_refused(build):
         if isinstance(value, bool):
             continue
         wrong = {str: ("Pre",), float: (-1e-6, math.nan), int: (-1, 2.0), type(None): ("Pre",)}[type(value)]
-        for bad in (*wrong, 0) if isinstance(value, int) and name != "start" else wrong:
+        for bad in (*wrong, 0) if isinstance(value, int) else wrong:
             with pytest.raises(ValueError, match=rf"^{name}: expected .*, got {bad!r}$"):
                 build(**good | {name: bad})
 

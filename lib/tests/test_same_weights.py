@@ -9,7 +9,7 @@ import torch
 from tiny import TOKENS, shaken, tiny_bert, tiny_gpt, tiny_llama, tiny_transformer
 from torch import nn
 
-from smalltorch.models import sinusoids
+from smalltorch.position import sinusoids
 from smalltorch.weights import same_weights
 
 transformers = pytest.importorskip("transformers")

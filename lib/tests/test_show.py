@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from smalltorch import models
 from smalltorch.attention import softmax
 from smalltorch.engine.show import Table, number, show_source
-from smalltorch.models import GPT, sinusoids
+from smalltorch.models import GPT, initialise_gpt2
 
 SHOWN = [
     ((1.4694,), "1.47"),
@@ -59,11 +59,11 @@ def test_ragged_rows():
 
 
 def test_source_is_that_of_the_files():
-    shown = show_source(GPT, sinusoids)._repr_markdown_()
-    assert shown.startswith("```python\nclass GPT(nn.Module):\n") and shown.endswith("[:, :d]\n```")
+    shown = show_source(GPT, initialise_gpt2)._repr_markdown_()
+    assert shown.startswith("```python\nclass GPT(nn.Module):\n") and shown.endswith("return model\n```")
     theirs = ast.parse(Path(models.__file__).read_text(encoding="utf-8")).body
     ours = ast.parse(shown.removeprefix("```python\n").removesuffix("```")).body
-    assert [node.name for node in ours] == ["GPT", "sinusoids"]
+    assert [node.name for node in ours] == ["GPT", "initialise_gpt2"]
     for node in ours:
         (there,) = (other for other in theirs if getattr(other, "name", None) == node.name)
         assert without_docstrings(node) == without_docstrings(there)

@@ -92,16 +92,6 @@ def attention(Q, K, V, mask=None, scale=None):
     return A @ V, A
 
 
-def rope(X, base=10_000.0, start=0):
-    real(X)
-    n, d = X.shape[-2:]
-    if d % 2:
-        raise Outside("pairs")
-    angle = np.arange(start, start + n)[:, None] * base ** (-2 * np.arange(d // 2) / d)
-    c, s, x, y = cos(angle), sin(angle), X[..., : d // 2], X[..., d // 2 :]
-    return np.concatenate([x * c - y * s, x * s + y * c], -1)
-
-
 def layer_norm(X, gamma=None, beta=None, eps=1e-5, convention="inside"):
     real(X, *(x for x in (gamma, beta) if x is not None))
     centred = X - X.mean(-1, keepdims=True)
@@ -197,6 +187,219 @@ def cross_post_ln(W, X, memory, heads, d_ff, eps=1e-5, mask=None, memory_mask=No
     return norm_of(W.of("norm_3"), X + ffn(W.of("ffn"), X, d_ff, relu), eps), kept
 
 
+# --- positions --------------------------------------------------------------------------------------------------------
+
+
+def rope(X, base=10_000.0, start=0):
+    real(X)
+    n, d = X.shape[-2:]
+    if d % 2:
+        raise Outside("pairs")
+    angle = np.arange(start, start + n)[:, None] * base ** (-2 * np.arange(d // 2) / d)
+    c, s, x, y = cos(angle), sin(angle), X[..., : d // 2], X[..., d // 2 :]
+    return np.concatenate([x * c - y * s, x * s + y * c], -1)
+
+
+def sinusoids(n, d, start=0):
+    if d == 0:
+        return np.zeros((n, 0))
+    angle = np.arange(start, start + n)[:, None] / 10_000.0 ** (np.arange(0, d + 1, 2) / d)
+    codes = np.empty((n, 2 * angle.shape[1]))
+    codes[:, 0::2], codes[:, 1::2] = sin(angle) if n else 0, cos(angle) if n else 0
+    return codes[:, :d]
+
+
+def tape(n, d):
+    codes = np.empty((n, d))
+    for p in range(n):
+        for column in range(d):
+            angle = p * (d / n) / 10_000.0 ** (2 * (column // 2) / d)
+            codes[p, column] = math.cos(angle) if column % 2 else math.sin(angle)
+    return codes
+
+
+def frequencies(d_h, base=10_000.0):
+    if d_h % 2:
+        raise Outside("pairs")
+    return np.array([base ** (-2 * i / d_h) for i in range(d_h // 2)])
+
+
+def rotated(X, angle):
+    real(X, angle)
+    if X.shape[-1] != 2 * angle.shape[1]:
+        raise Outside("an angle for each pair")
+    c, s = (wave(angle.astype(float)) for wave in (np.cos, np.sin))
+    x, y = np.split(X, 2, -1)
+    return np.concatenate([x * c - y * s, x * s + y * c], -1)
+
+
+def dynamic_ntk(d_h, base, factor, trained, n):
+    if n <= trained:
+        return frequencies(d_h, base), 1.0
+    with mpmath.workdps(40):
+        grown = mpmath.mpf(base) * (mpmath.mpf(factor) * n / trained - (factor - mpmath.mpf(1))) ** (
+            mpmath.mpf(d_h) / (d_h - 2)
+        )
+        return np.array([float(grown ** (-2 * mpmath.mpf(i) / d_h)) for i in range(d_h // 2)]), 1.0
+
+
+def yarn(d_h, base, factor, trained, fast, slow):
+    """From pair to pair; the ends of the ramp are where base^(2i/d_h) is the trained length over 2 pi turns."""
+    low, high = (
+        math.log(trained / (2 * math.pi * turns), base) * d_h / 2 if base > 1 else math.nan for turns in (fast, slow)
+    )
+    low, high = max(math.floor(low), 0), min(math.ceil(high), d_h - 1)
+    theta = frequencies(d_h, base)
+    for i in range(len(theta)):
+        slowed = min(max((i - low) / (high - low if high != low else 0.001), 0), 1)
+        theta[i] *= 1 - slowed * (1 - 1 / factor)
+    return theta, 1 + math.log(factor) / 10
+
+
+def llama3(d_h, base, factor, trained, low, high):
+    theta = frequencies(d_h, base)
+    for i in range(len(theta)):
+        length = 2 * math.pi / theta[i]
+        if length * low > trained:
+            theta[i] /= factor
+        elif length * high > trained:
+            kept = (trained / length - low) / (high - low)
+            theta[i] *= kept + (1 - kept) / factor
+    return theta, 1.0
+
+
+def longrope(d_h, base, stretch, factor, trained):
+    real(stretch)
+    if not (np.isfinite(stretch.astype(float)) & (stretch > 0)).all():
+        raise Outside("positive")
+    theta = frequencies(d_h, base)
+    if stretch.shape != theta.shape:
+        raise Outside("a number for each pair")
+    return theta / stretch, math.sqrt(1 + math.log(factor, trained))
+
+
+def offsets(n):
+    return np.array([[j - i for j in range(n)] for i in range(n)])
+
+
+def by_offset(n, table):
+    """Of shape (n, n, width)."""
+    k, even = divmod(len(table) - 1, 2)
+    if even or k < 0:
+        raise Outside("a row for each offset")
+    return np.array([[table[min(max(j - i, -k), k) + k] for j in range(n)] for i in range(n)])
+
+
+def shaw_logits(Q, table):
+    real(Q, table)
+    vectors = by_offset(Q.shape[-2], table)
+    return (Q[..., :, None, :] * vectors).sum(-1)
+
+
+def shaw_values(A, table):
+    real(A, table)
+    vectors = by_offset(A.shape[-1], table)
+    return (A[..., None] * vectors).sum(-2)
+
+
+def t5_bucket(offset, buckets, furthest, causal):
+    if not causal:
+        return (buckets // 2 if offset > 0 else 0) + t5_bucket(-abs(offset), buckets // 2, furthest, True)
+    distance, small = max(-offset, 0), buckets // 2
+    if distance < small:
+        return distance
+    grown = mpmath.log(mpmath.mpf(distance) / small) / mpmath.log(mpmath.mpf(furthest) / small) * (buckets - small)
+    return min(small + int(mpmath.floor(grown + mpmath.mpf(10) ** -30)), buckets - 1)
+
+
+def t5_buckets(n, buckets=32, furthest=128, causal=False):
+    side = buckets if causal else buckets // 2
+    if buckets % 2 or side < 2 or furthest <= side // 2:
+        raise Outside("buckets")
+    return np.array([[t5_bucket(j - i, buckets, furthest, causal) for j in range(n)] for i in range(n)])
+
+
+def t5_bias(table, n, furthest=128, causal=False):
+    real(table)
+    return np.moveaxis(table[t5_buckets(n, len(table), furthest, causal)], -1, 0)
+
+
+def alibi_slopes(heads):
+    """As in the paper's code: by recursion."""
+    power = 2 ** int(math.log2(heads))
+    slopes = [2 ** (-8 * (h + 1) / power) for h in range(power)]
+    return np.array(slopes if power == heads else [*slopes, *alibi_slopes(2 * power)[::2][: heads - power]])
+
+
+def alibi_bias(n, heads):
+    return -alibi_slopes(heads)[:, None, None] * abs(offsets(n))
+
+
+def tupe_logits(P, U_Q, U_K):
+    real(P, U_Q, U_K)
+    return P @ U_Q @ T(P @ U_K) / math.sqrt(2 * U_Q.shape[-1])
+
+
+def erpe(A, w):
+    real(A, w)
+    n = A.shape[-1]
+    if w.shape[-1] != 2 * n - 1:
+        raise Outside("a number for each offset")
+    return A + np.stack([w[..., i : i + n][..., ::-1] for i in range(n)], -2)
+
+
+def axial(rows, columns):
+    real(rows, columns)
+    return np.array([[*row, *column] for row in rows for column in columns])
+
+
+def tree_codes(paths, branches, depth):
+    codes = np.zeros((len(paths), branches * depth))
+    for code, path in zip(codes, paths, strict=True):
+        for choice in path:
+            code[branches:] = code[:-branches].copy()
+            code[:branches] = np.eye(branches)[choice]
+    return codes
+
+
+def graph(G):
+    """Its weights, in units of the largest."""
+    real(G)
+    whole = np.asarray(G / G.max() if G.size and G.max() > 0 else G, dtype=float)
+    if not np.isfinite(whole).all() or (whole < 0).any() or (whole != whole.T).any() or not whole.any(0).all():
+        raise Outside("a graph")
+    return whole
+
+
+def laplacian(G):
+    """Eigenvalues, the matrix, and the products of its eigenvectors."""
+    degree = graph(G).sum(0)
+    L = np.eye(len(G)) - graph(G) / np.sqrt(np.outer(degree, degree))
+    return np.linalg.eigvalsh(L), L, np.eye(len(G))
+
+
+def random_walk_codes(G, steps):
+    walk = graph(G) / graph(G).sum(1, keepdims=True)
+    return np.stack([np.linalg.matrix_power(walk, k).diagonal() for k in range(1, steps + 1)], 1)
+
+
+def graph_distances(G):
+    """Floyd and Warshall's."""
+    distance = np.where(graph(G) > 0, 1.0, math.inf)
+    np.fill_diagonal(distance, 0)
+    for k in range(len(G)):
+        distance = np.minimum(distance, distance[:, k, None] + distance[None, k])
+    return distance
+
+
+def spe_kernel(n, frequency, gain, phase):
+    real(frequency, gain, phase)
+    if not ((frequency >= 0) & (frequency <= 0.5)).all():
+        raise Outside("turns")
+    angles = 2 * math.pi * frequency * -offsets(n)[..., None] + phase
+    return (gain**2 * cos(angles) if n else np.zeros((0, 0, 1))).sum(-1)
+
+
 # --- the machines -----------------------------------------------------------------------------------------------------
 
 
@@ -280,15 +483,6 @@ def gpt(W, tokens, vocabulary, d, layers, heads, positions, norm, d_ff=None, eps
         kept.append(keys)
     X = norm_of(W.of("norm"), X, eps) if norm == "pre" else X
     return X @ W("E", vocabulary, d).T, kept
-
-
-def sinusoids(n, d, start=0):
-    if d == 0:
-        return np.zeros((n, 0))
-    angle = np.arange(start, start + n)[:, None] / 10_000.0 ** (np.arange(0, d + 1, 2) / d)
-    codes = np.empty((n, 2 * angle.shape[1]))
-    codes[:, 0::2], codes[:, 1::2] = sin(angle) if n else 0, cos(angle) if n else 0
-    return codes[:, :d]
 
 
 def embedded(W, tokens, vocabulary, d, start=0):

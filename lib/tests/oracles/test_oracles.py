@@ -83,7 +83,12 @@ def test_the_oracle_notices_what_is_a_little_wrong(entry):
     assert verdicts and "agrees" not in verdicts
 
 
-QUICK = [e for name in ("parts", "machines", "collapse", "spectral") for e in GROUPS[name] if not (e.needs or e.raw)]
+QUICK = [
+    e
+    for name in ("parts", "positions", "machines", "collapse", "spectral")
+    for e in GROUPS[name]
+    if not (e.needs or e.raw)
+]
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -112,6 +117,11 @@ def assert_nothing_gets_through(entry):
 
 @of_group("parts")
 def test_what_comes_of_parts(entry):
+    assert_nothing_gets_through(entry)
+
+
+@of_group("positions")
+def test_what_comes_of_positions(entry):
     assert_nothing_gets_through(entry)
 
 

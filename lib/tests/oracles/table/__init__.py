@@ -1,9 +1,10 @@
 """The table: an entry for every public callable outside the engine."""
 
-from . import files, machines, measures, parts
+from . import files, machines, measures, parts, positions
 
 GROUPS = {
     "parts": parts.ENTRIES,
+    "positions": positions.ENTRIES,
     "machines": machines.ENTRIES,
     "collapse": measures.COLLAPSE,
     "spectral": measures.SPECTRAL,

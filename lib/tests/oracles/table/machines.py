@@ -194,12 +194,6 @@ MODELS = [
         },
     ),
     Entry(
-        "models.sinusoids",
-        lambda n, d, start: models.sinusoids(n, d, start),
-        f.sinusoids,
-        {"n": Count("n", least=0), "d": Count("d", least=0), "start": Count(3, least=-10)},
-    ),
-    Entry(
         "models.EncoderDecoder",
         lambda source, target, **shape: made(models.EncoderDecoder, **shape)(source, target),
         lambda dtype, source, target, **shape: f.decoded(

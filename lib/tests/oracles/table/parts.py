@@ -181,13 +181,6 @@ ENTRIES = [
         also=("S",),
     ),
     Entry(
-        "attention.rope",
-        lambda X, base, start: attention.rope(X, base, start),
-        f.rope,
-        {"X": Real("... n d_h"), "base": Number(100.0, above=0), "start": Count(3, least=-10)},
-        relation="d_h is even",
-    ),
-    Entry(
         "attention.weight",
         lambda d_in, d_out: attention.weight(d_in, d_out),
         init,
