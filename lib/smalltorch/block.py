@@ -1,11 +1,13 @@
 """Blocks: an FFN or SwiGLU, and attention and FFN with residuals and norms around them.
 
 Source: Vaswani et al. (2017) for the block with the norm after the sum (Post-LN); Xiong et al., "On Layer
-Normalization in the Transformer Architecture" (2020) for both orders; Shazeer, "GLU Variants Improve Transformer"
-(2020) for SwiGLU.
+Normalization in the Transformer Architecture" (2020) for both orders; Takase et al., "B2T Connection: Serving Stability
+and Performance in Deep Transformers" (2023) for B2T; Wang et al., "DeepNet: Scaling Transformers to 1,000 Layers"
+(2022) for DeepNorm; Shazeer, "GLU Variants Improve Transformer" (2020) for SwiGLU.
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +16,7 @@ from torch import Tensor, nn
 
 from smalltorch.attention import MultiHead, weight
 from smalltorch.norm import LayerNorm
-from smalltorch.shapes import check_floats, check_integers, check_mask, check_range
+from smalltorch.shapes import check_floats, check_integers, check_mask, check_numbers, check_range
 
 
 class FFN(nn.Module):
@@ -80,6 +82,73 @@ class PostLN(nn.Module):
     ) -> Float[Tensor, "*batch n d"]:
         X = self.norm_1(X + self.attention(X, mask=mask, cache=cache)[0])
         return self.norm_2(X + self.ffn(X))
+
+
+class B2T(nn.Module):
+    """Y = norm_1(X + attention(X)), then norm_2(X + Y + ffn(Y)): `PostLN` with one more skip, past the first norm.
+
+    "Bottom to top": X meets no norm of its block but the last. Chapter `gradient-factor`.
+    """
+
+    def __init__(self, attention: MultiHead, ffn: nn.Module, norm_1: nn.Module, norm_2: nn.Module):
+        super().__init__()
+        self.attention, self.ffn, self.norm_1, self.norm_2 = attention, ffn, norm_1, norm_2
+
+    def forward(
+        self,
+        X: Float[Tensor, "*batch n d"],
+        mask: Bool[Tensor, "..."] | None = None,
+        cache: list[Tensor] | None = None,
+    ) -> Float[Tensor, "*batch n d"]:
+        Y = self.norm_1(X + self.attention(X, mask=mask, cache=cache)[0])
+        return self.norm_2(X + Y + self.ffn(Y))
+
+
+class DeepNorm(nn.Module):
+    """norm_1(attention(X) + alpha X), then norm_2(ffn(X) + alpha X): `PostLN` whose skips weigh more.
+
+    `deepnorm_scales` says what alpha is to be, and how small the initial weights. Chapter `gradient-factor`.
+
+    Raises:
+        ValueError: for an alpha that is negative or not finite.
+    """
+
+    def __init__(self, attention: MultiHead, ffn: nn.Module, norm_1: nn.Module, norm_2: nn.Module, alpha: float):
+        super().__init__()
+        check_numbers(0, alpha=alpha)
+        self.attention, self.ffn, self.norm_1, self.norm_2 = attention, ffn, norm_1, norm_2
+        self.alpha = alpha
+
+    def forward(
+        self,
+        X: Float[Tensor, "*batch n d"],
+        mask: Bool[Tensor, "..."] | None = None,
+        cache: list[Tensor] | None = None,
+    ) -> Float[Tensor, "*batch n d"]:
+        X = self.norm_1(self.attention(X, mask=mask, cache=cache)[0] + self.alpha * X)
+        return self.norm_2(self.ffn(X) + self.alpha * X)
+
+
+class Scales(NamedTuple):
+    """DeepNorm's two numbers: alpha multiplies the skips, beta the initial W_V, W_O, W_1 and W_2."""
+
+    alpha: float
+    beta: float
+
+
+def deepnorm_scales(layers: int) -> Scales:
+    """alpha = (2 L)^(1/4) and beta = (8 L)^(-1/4), for an encoder or a decoder alone, of L blocks.
+
+        >>> deepnorm_scales(8)
+        Scales(alpha=2.0, beta=0.3535533905932738)
+
+    Chapter `gradient-factor`.
+
+    Raises:
+        ValueError: for fewer than one layer.
+    """
+    check_integers(1, layers=layers)
+    return Scales((2 * layers) ** 0.25, (8 * layers) ** -0.25)
 
 
 class CrossPostLN(nn.Module):

@@ -1,12 +1,15 @@
+import math
 import re
 
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
 from test_attention import with_weights_of
 
 from smalltorch.attention import MultiHead, causal_mask
-from smalltorch.block import FFN, CrossPostLN, PostLN, PreLN, SwiGLU
+from smalltorch.block import B2T, FFN, CrossPostLN, DeepNorm, PostLN, PreLN, SwiGLU, deepnorm_scales
 from smalltorch.norm import LayerNorm
 
 
@@ -14,13 +17,12 @@ def randn(*shape):
     return torch.randn(*shape, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("activation", [F.gelu, F.relu])
-@pytest.mark.parametrize("kind", [PreLN, PostLN])
-def test_block_equals_torch(kind, activation):
+def beside_torch(kind, *more, activation=F.relu, norm_first=False):
+    """A block of the library, and torch's with the same weights."""
     theirs = torch.nn.TransformerEncoderLayer(
-        8, 2, dim_feedforward=12, dropout=0.0, activation=activation, batch_first=True, norm_first=kind is PreLN
+        8, 2, dim_feedforward=12, dropout=0.0, activation=activation, batch_first=True, norm_first=norm_first
     ).double()
-    ours = kind(MultiHead(8, 2, bias=True), FFN(8, 12, activation), LayerNorm(8), LayerNorm(8)).double()
+    ours = kind(MultiHead(8, 2, bias=True), FFN(8, 12, activation), LayerNorm(8), LayerNorm(8), *more).double()
     with_weights_of(theirs.self_attn, ours.attention)
     with torch.no_grad():
         for W, b, layer in (("W_1", "b_1", theirs.linear1), ("W_2", "b_2", theirs.linear2)):
@@ -29,7 +31,13 @@ def test_block_equals_torch(kind, activation):
         for mine, their in ((ours.norm_1, theirs.norm1), (ours.norm_2, theirs.norm2)):
             their.weight.copy_(mine.gamma.normal_())
             their.bias.copy_(mine.beta.normal_())
-    X = randn(3, 5, 8)
+    return ours, theirs
+
+
+@pytest.mark.parametrize("activation", [F.gelu, F.relu])
+@pytest.mark.parametrize("kind", [PreLN, PostLN])
+def test_block_equals_torch(kind, activation):
+    (ours, theirs), X = beside_torch(kind, activation=activation, norm_first=kind is PreLN), randn(3, 5, 8)
     torch.testing.assert_close(ours(X), theirs(X), rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(ours(X, causal_mask(5)), theirs(X, src_mask=~causal_mask(5)), rtol=1e-12, atol=1e-12)
 
@@ -68,3 +76,54 @@ def test_a_block_that_reads_a_memory_needs_one():
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
             block(X, memory, None, mask)
+
+
+def fairseq_b2t(theirs, X, mask=None):
+    """The authors' order of 2023, with torch's parts: the layer's input is added before the last norm."""
+    bottom = X
+    X = theirs.norm1(X + theirs.self_attn(X, X, X, attn_mask=mask, need_weights=False)[0])
+    X = X + theirs.linear2(theirs.activation(theirs.linear1(X)))
+    return theirs.norm2(bottom + X)
+
+
+def torchscale_deepnorm(theirs, X, alpha, mask=None):
+    """The authors' `residual_connection(x, residual) = residual * alpha + x`, with torch's parts."""
+    X = theirs.norm1(X * alpha + theirs.self_attn(X, X, X, attn_mask=mask, need_weights=False)[0])
+    return theirs.norm2(X * alpha + theirs.linear2(theirs.activation(theirs.linear1(X))))
+
+
+def test_b2t_equals_its_authors_order():
+    (ours, theirs), X = beside_torch(B2T), randn(3, 5, 8)
+    torch.testing.assert_close(ours(X), fairseq_b2t(theirs, X), rtol=1e-12, atol=1e-12)
+    masked = fairseq_b2t(theirs, X, ~causal_mask(5))
+    torch.testing.assert_close(ours(X, causal_mask(5)), masked, rtol=1e-12, atol=1e-12)
+
+
+def test_deepnorm_equals_its_authors_order():
+    (ours, theirs), X = beside_torch(DeepNorm, 1.7), randn(3, 5, 8)
+    torch.testing.assert_close(ours(X), torchscale_deepnorm(theirs, X, 1.7), rtol=1e-12, atol=1e-12)
+    masked = torchscale_deepnorm(theirs, X, 1.7, ~causal_mask(5))
+    torch.testing.assert_close(ours(X, causal_mask(5)), masked, rtol=1e-12, atol=1e-12)
+
+
+def test_deepnorm_of_alpha_1_is_post_ln():
+    parts, X = (MultiHead(8, 2), FFN(8, 12), LayerNorm(8), LayerNorm(8)), randn(3, 5, 8)
+    ours, post = DeepNorm(*parts, 1.0).double(), PostLN(*parts).double()
+    torch.testing.assert_close(ours(X), post(X), rtol=0, atol=0)
+
+
+@given(st.integers(1, 10**6))
+def test_deepnorm_scales_by_their_definition(layers):
+    alpha, beta = deepnorm_scales(layers)
+    assert math.isclose(alpha**4, 2 * layers) and math.isclose(beta**-4, 8 * layers)
+    assert math.isclose(alpha * beta, 0.5**0.5)  # whatever the depth
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_bad_scales_are_named():
+    parts = MultiHead(8, 2), FFN(8, 12), LayerNorm(8), LayerNorm(8)
+    for alpha in (-1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="^alpha: expected a finite number of at least 0"):
+            DeepNorm(*parts, alpha)
+    with pytest.raises(ValueError, match="^layers: expected an integer of at least 1, got 0"):
+        deepnorm_scales(0)

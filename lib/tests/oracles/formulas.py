@@ -179,6 +179,18 @@ def post_ln(W, X, attend, feed, norm):
     return norm(W.of("norm_2"), X + feed(W.of("ffn"), X)), *rest
 
 
+def b2t(W, X, attend, feed, norm):
+    A, *rest = attend(W.of("attention"), X)
+    H = norm(W.of("norm_1"), X + A)
+    return norm(W.of("norm_2"), X + (H + feed(W.of("ffn"), H))), *rest
+
+
+def deep_norm(W, X, attend, feed, norm, alpha):
+    H, *rest = attend(W.of("attention"), X)
+    H = norm(W.of("norm_1"), H + X * alpha)
+    return norm(W.of("norm_2"), feed(W.of("ffn"), H) + H * alpha), *rest
+
+
 def cross_post_ln(W, X, memory, heads, d_ff, eps=1e-5, mask=None, memory_mask=None, cache=None):
     H, _, kept = multi_head(W.of("attention"), X, heads, mask=mask, cache=cache, bias=True)
     X = norm_of(W.of("norm_1"), X + H, eps)

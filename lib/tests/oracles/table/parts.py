@@ -1,6 +1,7 @@
 """attention, norm, block, shapes."""
 
 import math
+from functools import partial
 
 import numpy as np
 import torch
@@ -292,6 +293,23 @@ ENTRIES = [
     ),
     Entry("block.PreLN", block_of(block.PreLN), block_oracle(f.pre_ln), BLOCK, sizes=CACHED, also=SCORES),
     Entry("block.PostLN", block_of(block.PostLN), block_oracle(f.post_ln), BLOCK, sizes=CACHED, also=SCORES),
+    Entry("block.B2T", block_of(block.B2T), block_oracle(f.b2t), BLOCK, sizes=CACHED, also=SCORES),
+    Entry(
+        "block.DeepNorm",
+        lambda dtype, attention, ffn, norm_1, norm_2, alpha, X, mask, cache: with_cache(
+            made(block.DeepNorm, dtype, attention, ffn, norm_1, norm_2, alpha), X, cache, mask=mask
+        ),
+        lambda alpha, **given: block_oracle(partial(f.deep_norm, alpha=alpha))(**given),
+        BLOCK | {"alpha": Number(1.7, least=0)},
+        sizes=CACHED,
+        also=SCORES,
+    ),
+    Entry(
+        "block.deepnorm_scales",
+        lambda layers: block.deepnorm_scales(layers),
+        lambda layers: [math.exp(math.log(2 * layers) / 4), math.exp(-math.log(8 * layers) / 4)],
+        {"layers": Count(5)},
+    ),
     Entry(
         "block.CrossPostLN",
         lambda dtype, d, heads, d_ff, eps, X, memory, mask, memory_mask, cache: with_cache(
