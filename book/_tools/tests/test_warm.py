@@ -170,7 +170,7 @@ def test_the_last_sitemap_stays_for_a_new_one_would_list_few_pages(root, monkeyp
 
     watch = warm.watch
     monkeypatch.setattr(warm, "watch", noted)
-    for text in (ONE.replace("xylophone", "zither"), THIRD):  # the second begins from the last one, and then from nothing
+    for text in (ONE.replace("xylophone", "zither"), THIRD):  # the second begins again, from nothing
         write(root, {"book/one.md": text})
         build.main()
     assert told == [["*"], ["*"], None]

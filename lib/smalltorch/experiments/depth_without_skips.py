@@ -4,8 +4,8 @@
     python -m smalltorch.experiments.depth_without_skips --layers 4 --steps 400 --seeds 20 --out again.csv
 
 The source is a Markov chain of order 1: the next token depends on the last one only. A model that tells its tokens
-apart can reach the bigram entropy; one whose tokens are all the same can reach the unigram entropy and hardly less. So one
-number says whether anything about the last token reaches the readout through all layers.
+apart can reach the bigram entropy; one whose tokens are all the same can reach the unigram entropy and hardly less. So
+one number says whether anything about the last token reaches the readout through all layers.
 
     bare  attention after LayerNorm, and nothing else
     mlp   the same and an MLP after another LayerNorm
