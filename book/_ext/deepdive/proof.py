@@ -1,0 +1,23 @@
+"""A proof may begin with a list: sphinx-proof puts its word “Proof.” before the first line, which is then no list."""
+
+from __future__ import annotations
+
+import re
+
+from docutils.nodes import Node
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx_proof.directive import ProofDirective
+
+ITEM = re.compile(r"(\d+[.)]|[-*+]) ")
+
+
+class Proof(ProofDirective):
+    def run(self) -> list[Node]:
+        if ITEM.match(self.content[0]):
+            self.content = StringList(["", *self.content], self.content.source(0))
+        return super().run()
+
+
+def setup(app: Sphinx) -> None:
+    app.add_directive_to_domain("prf", "proof", Proof, override=True)
