@@ -8,12 +8,13 @@ Source: Vaswani et al., "Attention Is All You Need" (2017); shared key and value
 """
 
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from smalltorch.position import rope
+from smalltorch.position import frequencies, rotate
 from smalltorch.shapes import (
     at_least_float32,
     check_floats,
@@ -130,8 +131,13 @@ class MultiHead(nn.Module):
     """Multi-head attention: [A_1 V_1, ..., A_H V_H] W_O + b_O with Q = X W_Q + b_Q, K = Y W_K + b_K, V = Y W_V + b_V.
 
     Y is the memory, or X itself. Head h owns columns h d_h to (h+1) d_h - 1 of W_Q, and d_h = d / H. With fewer
-    `kv_heads` than heads, neighbouring query heads share a key and a value head. With `rope_base`, queries and keys
-    carry rotary positions. Chapter `heads`.
+    `kv_heads` than heads, neighbouring query heads share a key and a value head. Chapter `heads`.
+
+    With `rope_base`, queries and keys carry rotary positions: the pair i at position p turns by p theta_i. Three
+    attributes may be set to have other positions: `theta` and `attention_factor`, by which turned queries and keys are
+    multiplied, together as `smalltorch.position.yarn` and its neighbours give them; and `score_bias`, which is asked
+    for a number of tokens and answers with what is added to their scores, (head, query, key) or (query, key), as
+    `smalltorch.position.alibi_bias` does. A module there is trained with the others.
 
         >>> output, A = MultiHead(d=8, heads=2)(torch.ones(5, 8))
         >>> output.shape, A.shape
@@ -156,7 +162,11 @@ class MultiHead(nn.Module):
             check_numbers(1, rope_base=rope_base)
             if d // heads % 2:
                 raise ValueError(f"heads: expected an even width d / heads to turn in pairs, got {d} / {heads}")
-        self.d, self.heads, self.kv_heads, self.d_h, self.rope_base = d, heads, kv_heads, d // heads, rope_base
+        self.d, self.heads, self.kv_heads, self.d_h = d, heads, kv_heads, d // heads
+        with torch.device("cpu"):  # a model may be made on meta, and get its weights later; these are no weights
+            self.theta = None if rope_base is None else frequencies(self.d_h, rope_base)
+        self.attention_factor = 1.0
+        self.score_bias: Callable[[int], Tensor] | None = None
         d_kv = kv_heads * self.d_h
         self.W_Q, self.W_K, self.W_V, self.W_O = weight(d, d), weight(d, d_kv), weight(d, d_kv), weight(d, d)
         self.b_Q, self.b_K, self.b_V, self.b_O = (
@@ -182,11 +192,19 @@ class MultiHead(nn.Module):
         past, batch = cached_tokens(cache), " ".join(map(str, K.shape[:-2]))
         for part in cache:
             check_floats(X=(K, "..."), cache=(part, f"{batch} {past} {self.d_h}"))
-        if self.rope_base is not None:
-            Q, K = rope(Q, self.rope_base, past), rope(K, self.rope_base, past)
+        Q, K = self._turn(Q, past), self._turn(K, past)
         if past:
             K, V = torch.cat([cache[0], K], dim=-2), torch.cat([cache[1], V], dim=-2)
         return Q, K, V
+
+    def _turn(self, X: Tensor, start: int) -> Tensor:
+        """The rows of X turned by their positions, of which the first is `start`."""
+        if self.theta is None:
+            return X
+        check_floats(theta=(self.theta, f"{self.d_h // 2}"))
+        check_numbers(0, attention_factor=self.attention_factor)
+        p = torch.arange(start, start + X.shape[-2], dtype=torch.float64)
+        return self.attention_factor * rotate(X, torch.outer(p, self.theta.to(p)).to(X.device))
 
     def _share(self, K: Tensor) -> Tensor:
         return K.repeat_interleave(self.heads // self.kv_heads, dim=-3)
@@ -209,7 +227,15 @@ class MultiHead(nn.Module):
         """
         Q, K, V = self._project(X, memory, [] if cache is None else cache)
         origin = {"X": X} | ({} if memory is None else {"memory": memory}) | ({"cache": cache[0]} if cache else {})
-        H, A = _attend(1 / math.sqrt(self.d_h) * Q @ self._share(K).mT, self._share(V), mask, **origin)
+        S = 1 / math.sqrt(self.d_h) * Q @ self._share(K).mT
+        if self.score_bias is not None:
+            if memory is not None:
+                raise ValueError("memory: expected none beside a score_bias, got one")
+            n, m = S.shape[-2:]
+            bias = self.score_bias(m)
+            check_floats(score_bias=(bias, f"... {m} {m}"))
+            S = S + bias[..., m - n :, :].to(S)  # with a cache, the n queries are the last of m tokens
+        H, A = _attend(S, self._share(V), mask, **origin)
         output = check_range(_affine(H.transpose(-3, -2).flatten(-2), self.W_O, self.b_O), **origin)
         if cache is not None:
             cache[:] = K, V  # at the very end: what is interrupted leaves no trace

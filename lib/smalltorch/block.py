@@ -47,15 +47,19 @@ class SwiGLU(nn.Module):
         return check_range((F.silu(X @ self.W_gate) * (X @ self.W_up)) @ self.W_down, X=X)
 
 
-class PreLN(nn.Module):
-    """X + attention(norm_1(X)), then X + ffn(norm_2(X)): the residual stream itself is never normalised.
-
-    Chapter `add-and-norm`.
-    """
+class _Block(nn.Module):
+    """Attention, an FFN and two norms; each kind of block below says in which order they act."""
 
     def __init__(self, attention: MultiHead, ffn: nn.Module, norm_1: nn.Module, norm_2: nn.Module):
         super().__init__()
         self.attention, self.ffn, self.norm_1, self.norm_2 = attention, ffn, norm_1, norm_2
+
+
+class PreLN(_Block):
+    """X + attention(norm_1(X)), then X + ffn(norm_2(X)): the residual stream itself is never normalised.
+
+    Chapter `add-and-norm`.
+    """
 
     def forward(
         self,
@@ -67,12 +71,8 @@ class PreLN(nn.Module):
         return X + self.ffn(self.norm_2(X))
 
 
-class PostLN(nn.Module):
+class PostLN(_Block):
     """norm_1(X + attention(X)), then norm_2(X + ffn(X)): every sum is normalised. Chapter `add-and-norm`."""
-
-    def __init__(self, attention: MultiHead, ffn: nn.Module, norm_1: nn.Module, norm_2: nn.Module):
-        super().__init__()
-        self.attention, self.ffn, self.norm_1, self.norm_2 = attention, ffn, norm_1, norm_2
 
     def forward(
         self,
@@ -84,15 +84,11 @@ class PostLN(nn.Module):
         return self.norm_2(X + self.ffn(X))
 
 
-class B2T(nn.Module):
+class B2T(_Block):
     """Y = norm_1(X + attention(X)), then norm_2(X + Y + ffn(Y)): `PostLN` with one more skip, past the first norm.
 
     "Bottom to top": X meets no norm of its block but the last. Chapter `gradient-factor`.
     """
-
-    def __init__(self, attention: MultiHead, ffn: nn.Module, norm_1: nn.Module, norm_2: nn.Module):
-        super().__init__()
-        self.attention, self.ffn, self.norm_1, self.norm_2 = attention, ffn, norm_1, norm_2
 
     def forward(
         self,
@@ -104,7 +100,7 @@ class B2T(nn.Module):
         return self.norm_2(X + Y + self.ffn(Y))
 
 
-class DeepNorm(nn.Module):
+class DeepNorm(_Block):
     """norm_1(attention(X) + alpha X), then norm_2(ffn(X) + alpha X): `PostLN` whose skips weigh more.
 
     `deepnorm_scales` says what alpha is to be, and how small the initial weights. Chapter `gradient-factor`.
@@ -114,9 +110,8 @@ class DeepNorm(nn.Module):
     """
 
     def __init__(self, attention: MultiHead, ffn: nn.Module, norm_1: nn.Module, norm_2: nn.Module, alpha: float):
-        super().__init__()
+        super().__init__(attention, ffn, norm_1, norm_2)
         check_numbers(0, alpha=alpha)
-        self.attention, self.ffn, self.norm_1, self.norm_2 = attention, ffn, norm_1, norm_2
         self.alpha = alpha
 
     def forward(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from smalltorch.attention import MultiHead, attention, causal_mask, softmax, weight
+from smalltorch.position import alibi_bias, t5_bias, yarn
 
 inf, nan = math.inf, math.nan
 
@@ -256,6 +257,56 @@ def test_projections_are_what_forward_uses():
     H, A_again = attention(Q, K, V, causal_mask(5))
     torch.testing.assert_close(A_again, A, rtol=0, atol=0)
     torch.testing.assert_close(H.transpose(1, 2).flatten(2) @ model.W_O + model.b_O, Y, rtol=0, atol=0)
+
+
+def test_a_score_bias_is_added_as_torch_adds_it():
+    model, X = MultiHead(16, 4, kv_heads=2, rope_base=100.0).double(), randn(2, 5, 16)
+    Q, K, V = model.project(X)
+    for bias in (alibi_bias(5, 4), t5_bias(randn(32, 4), 5), randn(5, 5)):
+        model.score_bias = {5: bias}.get
+        added = bias.masked_fill(~causal_mask(5), -inf)
+        H = F.scaled_dot_product_attention(Q, K, V, attn_mask=added.expand(2, 4, 5, 5))
+        found = model(X, mask=causal_mask(5))[0]
+        torch.testing.assert_close(found, H.transpose(1, 2).flatten(2) @ model.W_O, rtol=1e-12, atol=1e-12)
+
+
+def test_a_module_that_biases_scores_is_trained():
+    class Learned(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = torch.nn.Parameter(torch.zeros(32, 2))
+
+        def forward(self, n):
+            return t5_bias(self.table, n)
+
+    model = MultiHead(8, 2)
+    model.score_bias = Learned()
+    model(torch.randn(5, 8))[0].sum().backward()
+    assert "score_bias.table" in dict(model.named_parameters()) and model.score_bias.table.grad.norm() > 0
+
+
+def test_other_positions_go_along_with_a_cache():
+    model, X = MultiHead(12, 2, rope_base=100.0).double(), randn(7, 12)
+    model.theta, model.attention_factor = yarn(6, 100.0, 4.0, trained=3)
+    model.score_bias = lambda n: alibi_bias(n, 2)
+    cache = []
+    parts = [model(X[:4], mask=causal_mask(4), cache=cache)[0], *(model(x[None], cache=cache)[0] for x in X[4:])]
+    torch.testing.assert_close(torch.cat(parts), model(X, mask=causal_mask(7))[0], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_other_positions_that_do_not_fit_are_named():
+    X = torch.randn(5, 8)
+    for message, attributes, memory in (
+        ("theta: expected shape (2), got (3,)", dict(theta=torch.ones(3)), None),
+        ("attention_factor: expected a finite number of at least 0, got nan", dict(attention_factor=nan), None),
+        ("score_bias: expected shape (..., 5, 5), got (5, 4)", dict(score_bias=lambda n: torch.zeros(n, n - 1)), None),
+        ("memory: expected none beside a score_bias, got one", dict(score_bias=lambda n: torch.zeros(n, n)), X),
+    ):
+        model = MultiHead(8, 2, rope_base=10.0)
+        vars(model).update(attributes)
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            model(X, memory)
 
 
 def test_multi_head_without_positions_is_permutation_equivariant():

@@ -16,7 +16,7 @@ from smalltorch.experiments import depth_without_skips, placement
 from smalltorch.experiments.table import stored
 from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder, initialise_gpt2
 from smalltorch.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
-from smalltorch.position import rope
+from smalltorch.position import frequencies, rope
 from smalltorch.weights import same_weights
 
 # By callable: its defaults but for those that leave something out (None, False) or switch it on (True).
@@ -121,9 +121,8 @@ def test_models_that_are_told_no_sizes_have_those_of_the_field():
     assert epsilons(GPT(9, 8, 1, 2, 8, "pre")) == {gpt.layer_norm_epsilon}
     decoder = Decoder(9, 8, 1, 2, 8)
     assert epsilons(decoder) == {llama().rms_norm_eps}
-    assert {m.rope_base for m in decoder.modules() if hasattr(m, "rope_base")} == {
-        llama().rope_parameters["rope_theta"]
-    }
+    base = llama().rope_parameters["rope_theta"]
+    assert all(torch.equal(block.attention.theta, frequencies(4, base)) for block in decoder.blocks)
     theirs = torch.nn.TransformerDecoderLayer(8, 2)
     assert epsilons(CrossPostLN(8, 2, 8)) == {theirs.norm1.eps}
     sizes = {name: p.default for name, p in inspect.signature(torch.nn.Transformer).parameters.items()}

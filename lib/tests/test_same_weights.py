@@ -9,7 +9,7 @@ import torch
 from tiny import TOKENS, shaken, tiny_bert, tiny_gpt, tiny_llama, tiny_transformer
 from torch import nn
 
-from smalltorch.position import sinusoids
+from smalltorch.position import sinusoids, yarn
 from smalltorch.weights import same_weights
 
 transformers = pytest.importorskip("transformers")
@@ -124,6 +124,18 @@ def test_what_hub_configurations_leave_over_is_harmless():
     assert_same(tiny_gpt(1, n_ctx=16, n_special=0, predict_special_tokens=True))
     assert_same(tiny_bert(gradient_checkpointing=False, position_embedding_type="absolute"))
     assert_same(tiny_llama(rope_scaling=None, torch_dtype="float16"))
+
+
+@torch.no_grad()
+def test_other_frequencies_turn_a_llama_as_theirs_do():
+    base, settings = 1000.0, dict(factor=4.0, original_max_position_embeddings=64)
+    plain = shaken(tiny_llama(rope_parameters=dict(rope_type="default", rope_theta=base))).float()
+    scaled = tiny_llama(rope_parameters=dict(rope_type="yarn", rope_theta=base, **settings)).eval()
+    scaled.load_state_dict(plain.state_dict())
+    ours = same_weights(plain)
+    for block in ours.blocks:
+        block.attention.theta, block.attention.attention_factor = yarn(block.attention.d_h, base, 4.0, trained=64)
+    torch.testing.assert_close(ours(TOKENS), scaled(TOKENS)[0], rtol=1e-3, atol=1e-3)
 
 
 def put(path, value):
