@@ -198,7 +198,6 @@ sabotage: $(READY)
 deep: $(READY)
 	@$(PY) -m pytest -q -m deep
 
-elsewhere: JOBS = 1   # two threads each; more workers would only wait for one another
 elsewhere: $(READY)
 	@echo "two threads, another instruction set, another hash seed:"
 	@OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE PYTHONHASHSEED=1 \
