@@ -199,6 +199,24 @@ def cross_post_ln(W, X, memory, heads, d_ff, eps=1e-5, mask=None, memory_mask=No
     return norm_of(W.of("norm_3"), X + ffn(W.of("ffn"), X, d_ff, relu), eps), kept
 
 
+# --- steps ------------------------------------------------------------------------------------------------------------
+
+
+def adam_steps(G, beta_1=0.9, beta_2=0.999, eps=1e-8):
+    """Each step by the sums that the running means stand for."""
+    real(G)
+    if G.ndim != 2 or len(G) == 0 or not (0 <= beta_1 < 1 and 0 <= beta_2 < 1 and eps > 0):
+        raise Outside("steps")
+    found = []
+    for t in range(1, len(G) + 1):
+        ages = np.arange(t)[::-1, None]
+        m, v = (
+            (float(b) ** ages * G[:t] ** k).sum(0) / (float(b) ** ages).sum() for b, k in ((beta_1, 1), (beta_2, 2))
+        )
+        found.append(m / (v**0.5 + eps))
+    return np.stack(found)
+
+
 # --- positions --------------------------------------------------------------------------------------------------------
 
 

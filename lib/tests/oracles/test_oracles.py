@@ -85,7 +85,7 @@ def test_the_oracle_notices_what_is_a_little_wrong(entry):
 
 QUICK = [
     e
-    for name in ("parts", "positions", "machines", "collapse", "spectral")
+    for name in ("parts", "positions", "steps", "machines", "collapse", "spectral")
     for e in GROUPS[name]
     if not (e.needs or e.raw)
 ]
@@ -122,6 +122,11 @@ def test_what_comes_of_parts(entry):
 
 @of_group("positions")
 def test_what_comes_of_positions(entry):
+    assert_nothing_gets_through(entry)
+
+
+@of_group("steps")
+def test_what_comes_of_steps(entry):
     assert_nothing_gets_through(entry)
 
 
