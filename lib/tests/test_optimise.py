@@ -117,9 +117,7 @@ def test_schedules_are_torchs():
         rates(lr_scheduler.LinearLR, start_factor=1.0, end_factor=0.0, total_iters=20)
     )
     assert [cosine_decay(t, 24) for t in count] == pytest.approx(rates(lr_scheduler.CosineAnnealingLR, T_max=24))
-    assert [exponential_decay(t, 5) for t in count] == pytest.approx(
-        rates(lr_scheduler.ExponentialLR, gamma=0.5**0.2)
-    )
+    assert [exponential_decay(t, 5) for t in count] == pytest.approx(rates(lr_scheduler.ExponentialLR, gamma=0.5**0.2))
     assert [triangle(t, 4) for t in count] == pytest.approx(
         rates(lr_scheduler.CyclicLR, base_lr=0.0, max_lr=1.0, step_size_up=4)
     )
