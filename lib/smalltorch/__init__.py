@@ -3,7 +3,7 @@
     attention  position  norm  block     the parts
     models                               the models that are built from them
     weights  hub                         trained weights, and models of others
-    generate  source  train              text, small trainings
+    generate  source  train  optimise    text, small trainings, first weights and steps
     spectral  measure  collapse          how much attention amplifies, how alike tokens become
     engine                               derivations, numerical checks, the record
     experiments                          long runs, with their tables
