@@ -1,0 +1,89 @@
+"""Curvature: Lanczos against dense eigenvalues, and the sharpness of the long run against a Hessian written down."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.func import functional_call
+
+from smalltorch.curvature import largest_eigenvalue
+from smalltorch.engine.sample import normal
+from smalltorch.experiments import first_steps
+from smalltorch.train import next_token_loss
+
+
+def symmetric(name, models, size):
+    H = normal(name, models, size, size)
+    return H + H.mT
+
+
+def product_with(H):
+    return lambda V: (H @ V[..., None])[..., 0]
+
+
+@given(models=st.integers(1, 3), size=st.integers(1, 7), seed=st.integers(0, 999))
+def test_all_steps_give_the_largest_eigenvalue(models, size, seed):
+    H = symmetric(f"lanczos {seed}", models, size)
+    found = largest_eigenvalue(product_with(H), normal(f"lanczos start {seed}", models, size), steps=size)
+    torch.testing.assert_close(found, torch.linalg.eigvalsh(H)[:, -1], rtol=1e-8, atol=1e-8)
+
+
+@given(steps=st.integers(1, 30), seed=st.integers(0, 999))
+def test_never_above_the_largest_and_never_falling(steps, seed):
+    H, v = symmetric(f"below {seed}", 2, 12), normal(f"below start {seed}", 2, 12)
+    some, more = (largest_eigenvalue(product_with(H), v, steps=k) for k in (steps, steps + 1))
+    top = torch.linalg.eigvalsh(H)[:, -1]
+    assert (some <= more + 1e-9).all() and (more <= top + 1e-9).all()
+
+
+def test_one_step_is_the_rayleigh_quotient():
+    H, v = symmetric("rayleigh", 2, 5), normal("rayleigh start", 2, 5)
+    quotient = torch.einsum("mi,mij,mj->m", v, H, v) / v.square().sum(1)
+    torch.testing.assert_close(largest_eigenvalue(product_with(H), v, steps=1), quotient)
+
+
+def test_an_invariant_span_invents_no_eigenvalue():
+    """All eigenvalues are negative, and the start is an eigenvector: no 0 may appear in the place of what is lost."""
+    H = torch.diag(torch.tensor([-1.0, -2.0, -3.0]).double())[None]
+    start = torch.tensor([[0.0, 1.0, 0.0]]).double()
+    assert largest_eigenvalue(product_with(H), start, steps=3).item() == pytest.approx(-2)
+    assert largest_eigenvalue(product_with(H), torch.ones(1, 3).double(), steps=9).item() == pytest.approx(-1)
+
+
+def test_many_steps_keep_the_basis_orthogonal():
+    """A spread of eigenvalues, on which Lanczos without reorthogonalisation finds the largest one twice."""
+    H = torch.diag(torch.logspace(-6, 3, 60, dtype=torch.float64))[None]
+    found = largest_eigenvalue(product_with(H), normal("spread", 1, 60), steps=60)
+    assert found.item() == pytest.approx(1000, rel=1e-10)
+
+
+def test_the_hessian_of_a_stack_equals_torchs_dense_hessian():
+    """What the long run measures, for two seeds at once, against the Hessian written down, one seed at a time."""
+    course = first_steps._Course(1, "post", range(2))
+    found = course.sharpness(steps=60)
+    tokens = first_steps.HELD_OUT[: len(first_steps.HELD_OUT) // 2]
+    names = [name for name in course.parameters if name.endswith(("W_U", "gamma", "beta"))]
+    for seed in range(2):
+        weights = {name: stacked[seed].detach() for name, stacked in course.parameters.items()}
+        shapes = [weights[name].shape for name in names]
+
+        def loss(flat, weights=weights, shapes=shapes):
+            parts = flat.split([shape.numel() for shape in shapes])
+            some = {name: part.view(shape) for name, part, shape in zip(names, parts, shapes, strict=True)}
+            return next_token_loss(lambda read: functional_call(course.model, weights | some, (read,)), tokens)
+
+        dense = torch.autograd.functional.hessian(loss, torch.cat([weights[name].flatten() for name in names]))
+        within = torch.linalg.eigvalsh(dense)[-1].item()
+        assert found[seed].item() >= within - 1e-9  # a part of the Hessian has no larger eigenvalue than the whole
+
+
+def test_bad_arguments_are_named():
+    H = torch.eye(3).double()[None]
+    with pytest.raises(ValueError, match="start: expected vectors other than 0"):
+        largest_eigenvalue(product_with(H), torch.zeros(1, 3).double())
+    with pytest.raises(ValueError, match="steps"):
+        largest_eigenvalue(product_with(H), torch.ones(1, 3).double(), steps=0)
+    with pytest.raises(ValueError, match="product: expected finite"):
+        largest_eigenvalue(lambda V: V * torch.nan, torch.ones(1, 3).double())
+    with pytest.raises(ValueError, match="product"):
+        largest_eigenvalue(lambda V: V[:, 1:], torch.ones(1, 3).double())
