@@ -49,7 +49,13 @@ N, BATCH, WIDTH, HEADS, STEPS = 16, 16, 16, 4, 150
 HELD_OUT = SOURCE.sample(generator("first steps, held out"), 32, N + 1)
 WARMUP = 50
 PLACES = ("post", "pre", "b2t", "deepnorm")
-WAYS = ((1e-3, 0), (3e-3, 0), (1e-2, 0), (3e-3, WARMUP), (1e-2, WARMUP))  # rate and warm-up
+WAYS = {  # rate and warm-up, and the depths that are trained so
+    (1e-3, 0): (6,),
+    (3e-3, 0): (6, 12, 18),
+    (1e-2, 0): (6,),
+    (1e-2, WARMUP): (6,),
+    (3e-3, WARMUP): (18,),
+}
 STATED = {  # of six seeds; rate 0.003 and no warm-up unless said otherwise
     "before training, 18 layers, Post-LN: log10 of the gradient, first block over last": {"above": -0.7},
     "after ten steps, 18 layers, Post-LN: the same": {"below": -1},
@@ -251,19 +257,25 @@ def rows(layers: int, place: str, rate: float, warmup: int, *, seeds: int, steps
 def experiment(arguments: Sequence[str] | None = None) -> Experiment:
     """The experiment that a command asks for; the table has all of it."""
     parser = runner.parser(__doc__.splitlines()[0])
-    parser.add_argument("--layers", type=int, nargs="+", default=[6, 12, 18])
+    parser.add_argument("--layers", type=int, nargs="+", default=None)
     parser.add_argument("--rates", type=float, nargs="+", default=None)
     parser.add_argument("--seeds", type=int, default=6)
     parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args(arguments)
-    ways = [(rate, 0) for rate in options.rates] if options.rates else WAYS
+    ways = {(rate, 0): (6, 12, 18) for rate in options.rates} if options.rates else WAYS
     cases = [
-        {"layers": layers, "place": place, "rate": rate, "warmup": warmup, "seeds": options.seeds,
-         "steps": options.steps}
-        for rate, warmup in ((0.0, 0), *ways)
-        for layers in options.layers
+        {
+            "layers": layers,
+            "place": place,
+            "rate": rate,
+            "warmup": warmup,
+            "seeds": options.seeds,
+            "steps": options.steps,
+        }
+        for (rate, warmup), depths in {(0.0, 0): (6, 12, 18), **ways}.items()
+        for layers in options.layers or depths
         for place in PLACES
-    ]  # fmt: skip
+    ]
     seeds = f"0 to {options.seeds - 1}; steps: {options.steps}; rate 0: as initialised"
     return Experiment(__spec__.name, COLUMNS, KEYS, cases, seeds, tolerance=5e-2, options=options)
 
