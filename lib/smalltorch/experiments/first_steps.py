@@ -40,7 +40,7 @@ from smalltorch.experiments.runner import Experiment
 from smalltorch.experiments.table import Row
 from smalltorch.files import in_one_line
 from smalltorch.norm import LayerNorm
-from smalltorch.shapes import check_choice
+from smalltorch.shapes import check_choice, check_integers, check_numbers
 from smalltorch.source import markov
 from smalltorch.train import initial, next_token_loss
 
@@ -242,10 +242,21 @@ class _Last(nn.Module):
 
 
 def rows(layers: int, place: str, rate: float, warmup: int, *, seeds: int, steps: int = STEPS) -> Iterator[Row]:
-    """The table's lines for one case; rate 0: as initialised."""
+    """The table's lines for one case; rate 0: as initialised.
+
+    Raises:
+        ValueError: for fewer than one layer, seed or step, an unknown placement, a negative rate, or a warm-up that is
+            not shorter than the training.
+    """
+    check_integers(1, layers=layers, seeds=seeds, steps=steps)
+    check_choice(PLACES, place=place)
+    check_numbers(0, rate=rate)
+    check_integers(0, warmup=warmup)
+    if warmup >= steps:
+        raise ValueError(f"warmup: expected fewer than the {steps} steps, got {warmup}")
     course = _Course(layers, place, range(seeds))
     optimiser = course.optimiser()
-    moments = (1, 10, steps) if rate else (0,)
+    moments = sorted({min(moment, steps) for moment in (1, 10, steps)}) if rate else [0]
     for step in range(max(moments) + 1):
         if step in moments:
             for seed, values in enumerate(course.measured(sharp=step != 1).T.tolist()):
