@@ -12,7 +12,7 @@ from oracles.public import callables
 from tiny import TOKENS, shaken, tiny_gpt, tiny_llama
 
 from smalltorch.block import CrossPostLN
-from smalltorch.experiments import depth_without_skips, placement
+from smalltorch.experiments import depth_without_skips, first_steps, placement
 from smalltorch.experiments.table import stored
 from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder, initialise_gpt2
 from smalltorch.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
@@ -160,6 +160,7 @@ def test_a_setting_that_is_not_the_default_is_converted(make):
     [
         (placement, {"layers": "layers", "place": "norm", "rate": "rate"}),
         (depth_without_skips, {"layers": "layers", "variant": "variant", "steps": "steps"}),
+        (first_steps, {"layers": "layers", "place": "place", "rate": "rate", "warmup": "warmup"}),
     ],
 )
 def test_a_script_that_is_told_nothing_makes_the_stored_table(module, of):

@@ -12,7 +12,13 @@ import smalltorch
 from smalltorch import engine
 
 ALIASES = ("derive", "verify", "ledger")  # where modules of the engine stood before
-COMMANDS = ("measure", "spectrum", "experiments.placement", "experiments.depth_without_skips")
+COMMANDS = (
+    "measure",
+    "spectrum",
+    "experiments.placement",
+    "experiments.depth_without_skips",
+    "experiments.first_steps",
+)
 MODULES = [module.name for module in pkgutil.walk_packages(smalltorch.__path__, "smalltorch.")]
 
 

@@ -10,6 +10,7 @@ GROUPS = {
     "collapse": measures.COLLAPSE,
     "spectral": measures.SPECTRAL,
     "measure": measures.MEASURE,
+    "curvature": measures.CURVATURE,
     "files": files.ENTRIES,
 }
 ENTRIES = [entry for group in GROUPS.values() for entry in group]

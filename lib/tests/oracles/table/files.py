@@ -13,7 +13,7 @@ import torch
 from smalltorch import data, diagram, files, picture, plot, train
 from smalltorch.engine.sample import generator
 from smalltorch.experiments import depth_without_skips as depth
-from smalltorch.experiments import placement
+from smalltorch.experiments import first_steps, placement
 from smalltorch.models import TinyLM
 
 from .. import formulas as f
@@ -282,6 +282,22 @@ def placement_rows(layers, place, rate, seeds, steps):
     return [[layers, rate, place, seed, above[seed], 1, A[seed].mean(), A[seed].max(1).mean()] for seed in range(seeds)]
 
 
+def first_steps_rows(layers, place, rate, warmup, seeds, steps):
+    """One step: what is written after it. The gradient of the one block is as long as itself."""
+    name, N, tokens = f"first steps, {layers} layers", first_steps.N, first_steps.HELD_OUT.numpy()
+    before, after = (run_by_hand(first_steps, name, layers, seeds, steps, r, norm=place) for r in (0.0, rate))
+    own = surprise(first_steps.SOURCE.P.numpy(), tokens)[:, 1:].mean()
+    lines = []
+    for seed, weights in enumerate(zip(of_seeds(before), of_seeds(after), strict=True)):
+        (_, start), (scores, X) = (
+            f.tiny_lm(Known(W), tokens[:, :-1], 4, N, 16, layers, first_steps.HEADS, norm=place) for W in weights
+        )
+        shares = [N * (Y.mean(1) ** 2).sum() / (Y**2).sum() for Y in (X - start, X)]
+        above, moved = f.cross_entropy(scores, tokens[:, 1:]) - own, ((X - start) ** 2).mean() ** 0.5
+        lines.append([layers, place, rate, warmup, seed, steps, above, 0.0, moved, *shares, 0.0])
+    return lines
+
+
 def read(rows):
     """Numbers where text is one."""
     return [[float(x) if isinstance(x, str) and x[:1].isdigit() else x for x in row] for row in rows]
@@ -407,6 +423,13 @@ EXPERIMENTS = [
         placement_rows,
         OF_PLACE,
         also=("norm",),  # of the model
+        tolerance=1e5,
+    ),
+    Entry(
+        "experiments.first_steps.rows",
+        lambda **a: read(first_steps.rows(**a)),
+        first_steps_rows,
+        {**OF_PLACE, "warmup": Count(0, least=0)},
         tolerance=1e5,
     ),
 ]

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from smalltorch import collapse, measure, models, spectral
+from smalltorch import collapse, curvature, measure, models, spectral
 
 from .. import formulas as f
 from ..judge import TOLERANCE, Enclosed, Entry, Outside
@@ -595,3 +595,40 @@ MEASURE = [
 
 def pairs(spectrum):
     return [spectrum.n, [spectrum.lower, spectrum.upper]]
+
+
+# --- curvature --------------------------------------------------------------------------------------------------------
+
+
+def between(size):
+    """A symmetric matrix, with eigenvalues of both signs."""
+    k = np.arange(size)
+    return np.cos(k[:, None] + k[None, :]) - 0.3 * np.eye(size)
+
+
+def ritz(start, steps):
+    """The largest eigenvalue of H on the span of v, H v, ..., by an orthonormal basis of all of them at once."""
+    found = []
+    for v in start.numpy():
+        H = between(len(v))
+        powers = [v / np.abs(v).max()]
+        for _ in range(steps - 1):
+            powers.append(H @ powers[-1])
+        Q = np.linalg.qr(np.stack(powers, 1))[0]
+        found.append(np.linalg.eigvalsh(Q.T @ H @ Q)[-1])
+    return np.array(found)
+
+
+CURVATURE = [
+    Entry(
+        "curvature.largest_eigenvalue",
+        lambda start, steps: curvature.largest_eigenvalue(
+            lambda V: V @ torch.from_numpy(between(V.shape[-1])).to(V.device), start, steps
+        ),
+        ritz,
+        {"start": Real("m d"), "steps": Count(2)},
+        raw=True,
+        sizes={"m": 3, "d": 5},
+        dtypes=(torch.float64,),
+    ),
+]
