@@ -65,6 +65,7 @@ def test_killed_at_any_of_its_steps_storing_leaves_the_old_table_or_the_new_one(
         ("placement_again", "c02e6e55a1f03cf1"),
         ("depth_without_skips", "13c43ed5a139cdc4"),
         ("depth_without_skips_again", "ad3176044a978941"),
+        ("first_steps", "17d70bbb42788d42"),
     ],
 )
 def test_a_stored_table_is_the_one_that_was_made(name, digest):

@@ -1,6 +1,6 @@
 """The first steps of training, for four placements of the norm: what changes before a stack fails to learn?
 
-    python -m smalltorch.experiments.first_steps                    # the whole table
+    python -m smalltorch.experiments.first_steps                    # the whole table, about 15 minutes on one core
     python -m smalltorch.experiments.first_steps --layers 6 --rates 1e-2 --seeds 2 --out again.csv
 
 Post-LN, Pre-LN, B2T and DeepNorm learn the same source with the same optimiser, from the same initial weights (but
