@@ -54,7 +54,9 @@ def test_first_weights_are_as_large_as_torchs():
 
 @given(widths, widths)
 def test_xavier_lies_between_forward_and_backward(d_in, d_out):
-    assert 1 / xavier_std(d_in, d_out) ** 2 == pytest.approx((d_in + d_out) / 2)
+    variance = xavier_std(d_in, d_out) ** 2
+    assert 1 / variance == pytest.approx((d_in + d_out) / 2)
+    assert 1 / max(d_in, d_out) * (1 - 1e-12) <= variance <= 1 / min(d_in, d_out) * (1 + 1e-12)
     assert he_std(d_in) ** 2 == pytest.approx(2 * xavier_std(d_in, d_in) ** 2)
 
 
@@ -121,6 +123,13 @@ def test_schedules_are_torchs():
     assert [triangle(t, 4) for t in count] == pytest.approx(
         rates(lr_scheduler.CyclicLR, base_lr=0.0, max_lr=1.0, step_size_up=4)
     )
+
+
+def test_the_inverse_root_is_that_of_transformers():
+    from transformers import get_inverse_sqrt_schedule
+
+    theirs = rates(get_inverse_sqrt_schedule, num_warmup_steps=8)[1:]  # counted from 0
+    assert [inverse_root(t, 8) for t in range(1, 25)] == pytest.approx(theirs)
 
 
 @given(steps, widths, steps)
