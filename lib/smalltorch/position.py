@@ -106,7 +106,7 @@ def rotate(X: Float[Tensor, "*batch n d_h"], angle: Float[Tensor, "n pairs"]) ->
         >>> rotate(torch.tensor([[1.0, 0.0]]).double(), torch.tensor([[torch.pi / 3]]).double())
         tensor([[0.5000, 0.8660]], dtype=torch.float64)
 
-    Chapter `rotary`. Source: Su et al., "RoFormer" (2021), with the pairs of the LLaMA checkpoints.
+    Chapter `rotary`. Source: Su et al., "RoFormer" (2021), with the pairs of LLaMA in transformers.
 
     Raises:
         ValueError: for an odd d_h, angles that are not one for each row and pair, or on another device.
@@ -137,7 +137,7 @@ def rope(X: Float[Tensor, "*batch n d_h"], base: float = 10_000.0, start: int = 
     The first row has position `start`, the others follow.
 
     Queries and keys turned so have dot products that depend on positions only through their difference. The pairs are
-    those of the LLaMA checkpoints; the paper pairs neighbours (x_{2i}, x_{2i+1}), a permutation of the coordinates.
+    those of LLaMA in transformers; the paper pairs neighbours (x_{2i}, x_{2i+1}), a permutation of the coordinates.
     Other frequencies are for `rotate`.
 
         >>> rope(torch.tensor([[1.0, 0.0], [1.0, 0.0]]).double())       # the second row: cos 1 and sin 1
