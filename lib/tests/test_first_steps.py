@@ -7,7 +7,7 @@ import torch
 from torch.func import functional_call
 
 from smalltorch.experiments import first_steps
-from smalltorch.experiments.first_steps import _Course, _rate_at
+from smalltorch.experiments.first_steps import _Course, _rate_at, _shared
 from smalltorch.experiments.table import stored
 from smalltorch.train import next_token_loss
 
@@ -67,6 +67,21 @@ def test_sharpness_is_that_of_the_dense_hessian():
     assert (course.sharpness(steps=20) <= found + 1e-9).all() and torch.allclose(
         course.sharpness(steps=20), found, rtol=0.02
     )
+
+
+def test_ten_products_are_enough_for_the_sharpness():
+    course = _Course(6, "deepnorm", range(1))
+    torch.testing.assert_close(course.sharpness(), course.sharpness(steps=20), rtol=0.02, atol=0)
+
+
+def test_what_tokens_have_in_common():
+    """All of tokens that are equal, nothing of tokens that cancel, and a half of two at right angles; per seed."""
+    one, other = torch.eye(2).double()
+    X = torch.stack([torch.stack(pair) for pair in ((one, one), (one, -one), (one, other))])[:, None]
+    torch.testing.assert_close(_shared(X), torch.tensor([1, 0, 0.5]).double())
+    both = torch.stack([torch.stack([one, one]), torch.stack([-one, -one])])[None]  # two sequences that differ
+    torch.testing.assert_close(_shared(both), torch.ones(1).double())
+    assert _shared(0 * X).equal(torch.zeros(3).double())
 
 
 def test_the_stored_table_is_whole():
