@@ -25,6 +25,8 @@ DEFAULTS = {
     "block.CrossPostLN": {"eps": 1e-5},  # torch.nn.Transformer
     "block.FFN": {"activation": torch.nn.functional.gelu},  # Hendrycks and Gimpel 2016: the exact one
     "collapse.normalise": {"eps": 1e-5},  # torch.nn.LayerNorm
+    "curvature.largest_eigenvalue": {"steps": 16},  # the chapters' own
+    "experiments.first_steps.rows": {"steps": 150},  # the stored table's
     "generate.generate": {"choose": "most_probable"},
     "generate.probabilities": {"temperature": 1.0, "top_p": 1.0},  # the softmax of the logits as they are
     "generate.sampler": {"temperature": 1.0, "top_p": 1.0},
@@ -41,6 +43,7 @@ DEFAULTS = {
     "norm.RMSNorm": {"eps": 1e-6},  # LlamaConfig
     "norm.layer_norm": {"eps": 1e-5, "convention": "inside"},
     "norm.rms_norm": {"eps": 1e-6},
+    "optimise.adam_steps": {"beta_1": 0.9, "beta_2": 0.999, "eps": 1e-8},  # torch.optim.Adam
     "plot.figure": {"width": 6.4, "height": 3.6, "columns": 1},  # the book's page
     "position.frequencies": {"base": 10_000.0},  # Su et al. 2021, section 3.4
     "position.llama3": {"low": 1.0, "high": 4.0},  # Llama 3.1

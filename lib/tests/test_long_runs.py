@@ -135,6 +135,18 @@ def test_other_numbers_are_not_confirmed(toy, square):
         confirm(made)
 
 
+def test_seeds_that_part_by_rounding_are_a_sample():
+    """Their mean may differ by what it is uncertain, and by no more; few lines, or a shift of all, are not excused."""
+    stored = [["3", str(seed), "0.5", str(0.1 * seed % 0.7)] for seed in range(12)]
+    parted = [[*line[:3], str(float(line[3]) + (-1) ** seed * 0.05)] for seed, line in enumerate(stored)]
+    shifted = [[*line[:3], str(float(line[3]) + (-1) ** seed * 0.05 + 0.05)] for seed, line in enumerate(stored)]
+    other_start = [[*line[:2], "0.6", line[3]] for line in stored]
+    assert runner._same_sample(parted, stored, 5e-3)
+    assert not runner._same_sample(shifted, stored, 5e-3)
+    assert not runner._same_sample(other_start, stored, 5e-3)
+    assert not runner._same_sample(parted[:7], stored[:7], 5e-3)
+
+
 def test_what_changes_the_numbers_changes_the_fingerprint(toy):
     source, first = (toy / "toy.py").read_text(), fingerprints(experiment(toy))
     for old, new, same in (
