@@ -3,12 +3,12 @@
     python -m smalltorch.experiments.reach                    # the whole table
     python -m smalltorch.experiments.reach --codes rope --seeds 2 --out again.csv
 
-Small decoders are trained on texts of 32 tokens and read 32 to 256. A text begins with one of four names, drawn
-evenly; then come the letters of a Markov chain of order 2, of which each is a capital with probability 1/4, whatever the
-others are. After a small letter the model is to say the next letter: that needs the last two letters, and the best
-loss is the chain's entropy rate. After a capital it is to say the name, which stands nowhere but at the beginning:
-whoever can see it pays 0, and whoever cannot pays log 4. So the first task never looks further back than one token,
-and the second always to the beginning.
+Small decoders are trained on texts of 32 tokens and read 32 to 256. A text begins with one of four names, drawn evenly;
+then come the letters of a Markov chain of order 2, of which each is a capital with probability 1/4, whatever the others
+are. After a small letter the model is to say the next letter: that needs the last two letters, and the best loss is the
+chain's entropy rate. After a capital it is to say the name, which stands nowhere but at the beginning: whoever can see
+it pays 0, and whoever cannot pays log 4. So the first task never looks further back than one token, and the second
+always to the beginning.
 
 The table, `reach.csv`, has a line for each code, remedy, number of steps of fine-tuning, seed and length n. Its last
 columns are means over the second half of n tokens, on the same held-out texts for all:
