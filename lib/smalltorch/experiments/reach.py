@@ -19,7 +19,7 @@ columns are means over the second half of n tokens, on the same held-out texts f
 The remedies are for RoPE. With s = n / 32: `interpolation` divides all frequencies by s; `base` is another base, with
 which the slowest pair turns s times as slowly and the fastest as before; `yarn` is YaRN with factor s; `window` lets a
 token see itself and the 31 before it, in each of the two blocks. The fine-tuning goes on at 256 tokens, with the
-remedy for them, and then the model is read at 256.
+remedy for them, at a quarter of the first rate, and then the model is read at 256.
 
 `STATED` has the contrasts of the chapter, with their thresholds, as they stood before the table was made; models of
 other seeds (101 to 103) had been looked at.
@@ -91,9 +91,12 @@ STATED = {  # of eight seeds, in nats; whoever knows only the last letter is 0.2
 # -- the texts ---------------------------------------------------------------------------------------------------------
 
 
-def texts(rng: np.random.Generator, count: int, n: int) -> tuple[Int[Tensor, "count n"], Int[Tensor, "count n"]]:
-    """The tokens, and what is to be said after each: letters are 0 to 3, names and their answers 4 to 7, capitals 8
-    to 11. After the name itself nothing is asked, and the answer is -1."""
+def _texts(rng: np.random.Generator, count: int, n: int) -> tuple[Int[Tensor, "count n"], Int[Tensor, "count n"]]:
+    """The tokens, and what is to be said after each.
+
+    Letters are 0 to 3, names and the answers after capitals 4 to 7, capitals 8 to 11. After the name itself nothing is
+    asked, and the answer is -1.
+    """
     name = torch.from_numpy(rng.integers(NAMES, size=(count, 1)))
     letter = CHAIN.sample(rng, count, n)
     capital = torch.from_numpy(rng.random((count, n - 1)) < 0.25)
@@ -102,8 +105,8 @@ def texts(rng: np.random.Generator, count: int, n: int) -> tuple[Int[Tensor, "co
     return tokens, torch.cat([torch.full_like(name, -1), answers], 1)
 
 
-def surprise(tokens: Int[Tensor, "count n"], answers: Int[Tensor, "count n"]) -> Float[Tensor, "count n"]:
-    """-log p of the answers, by whoever knows the source: 0 for names. Before two letters stand there it is 0, too."""
+def _surprise(tokens: Int[Tensor, "count n"], answers: Int[Tensor, "count n"]) -> Float[Tensor, "count n"]:
+    """-log p of the answers, by whoever knows the source: 0 for names, and here also before two letters stand there."""
     letter = torch.where(tokens >= LETTERS + NAMES, tokens - LETTERS - NAMES, tokens)
     found = torch.zeros(tokens.shape, dtype=torch.float64)
     first, second, third = letter[:, 1:-1], letter[:, 2:], answers[:, 2:]
@@ -112,7 +115,7 @@ def surprise(tokens: Int[Tensor, "count n"], answers: Int[Tensor, "count n"]) ->
     return found
 
 
-HELD_OUT = texts(generator("reach, held out"), 64, LENGTHS[-1])
+HELD_OUT = _texts(generator("reach, held out"), 64, LENGTHS[-1])
 
 
 # -- the model ---------------------------------------------------------------------------------------------------------
@@ -129,7 +132,7 @@ class _Buckets(nn.Module):
         return t5_bias(self.table, n, furthest=SEEN, causal=True)
 
 
-class Reader(nn.Module):
+class _Reader(nn.Module):
     """A decoder with one of six position codes; `remedy` says how RoPE reads n tokens."""
 
     def __init__(self, code: str, remedy: str = "plain"):
@@ -141,7 +144,9 @@ class Reader(nn.Module):
         self.W_U = nn.Parameter(torch.zeros(WIDTH, LETTERS + NAMES))
         if code == "learned":
             self.P = nn.Parameter(torch.zeros(LENGTHS[-1], WIDTH))
-        self.blocks, self.norm = nn.ModuleList(_block(code) for _ in range(LAYERS)), LayerNorm(WIDTH)
+        blocks = [_block(code) for _ in range(LAYERS)]
+        self.attentions = [block.attention for block in blocks]
+        self.blocks, self.norm = nn.ModuleList(blocks), LayerNorm(WIDTH)
 
     def forward(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n answer"]:
         n, X = tokens.shape[1], self.E[tokens]
@@ -150,9 +155,9 @@ class Reader(nn.Module):
         mask = causal_mask(n)
         if self.remedy == "window":
             mask = mask & (offsets(n) > -SEEN)
+        for attention in self.attentions if self.code == "rope" else ():
+            attention.theta, attention.attention_factor = _angles(self.remedy, n)
         for block in self.blocks:
-            if self.code == "rope":
-                block.attention.theta, block.attention.attention_factor = angles(self.remedy, n)
             X = block(X, mask)
         return self.norm(X) @ self.W_U
 
@@ -169,7 +174,7 @@ def _block(code: str) -> PreLN:
     return PreLN(heads, FFN(WIDTH, 4 * WIDTH), LayerNorm(WIDTH), LayerNorm(WIDTH))
 
 
-def angles(remedy: str, n: int) -> tuple[Float[Tensor, " pairs"], float]:
+def _angles(remedy: str, n: int) -> tuple[Float[Tensor, " pairs"], float]:
     """The frequencies for n tokens, and the factor of queries and keys."""
     d_h, factor = WIDTH // HEADS, max(n / SEEN, 1.0)
     if remedy == "interpolation":
@@ -190,17 +195,17 @@ def _losses(predict: Callable[[Tensor], Tensor], tokens: Tensor, answers: Tensor
 # -- training and reading ----------------------------------------------------------------------------------------------
 
 
-class Course:
+class _Course:
     """All seeds of one code, on their way."""
 
     def __init__(self, code: str, seeds: Sequence[int]):
         self.code, self.seeds = code, seeds
-        drawn = [initial(Reader(code), generator(f"reach, weights {seed}")) for seed in seeds]
+        drawn = [initial(_Reader(code), generator(f"reach, weights {seed}")) for seed in seeds]
         self.parameters = {key: torch.stack([p[key] for p in drawn]) for key in drawn[0]}
 
     def train(self, n: int, steps: int, rate: float, remedy: str = "plain", batch: int = BATCH) -> None:
         """Adam, with a rate that falls linearly to 0, on fresh texts of n tokens; as many tokens at each step."""
-        model, count = Reader(self.code, remedy), batch * SEEN // n
+        model, count = _Reader(self.code, remedy), batch * SEEN // n
         weights = {key: W.clone().requires_grad_() for key, W in self.parameters.items()}
         data = [generator(f"reach, data {seed}, {n} tokens") for seed in self.seeds]
         optimiser = torch.optim.Adam(list(weights.values()))
@@ -210,7 +215,7 @@ class Course:
 
         for step in range(steps):
             optimiser.param_groups[0]["lr"] = rate * min((step + 1) / WARMUP, 1 - step / steps)
-            drawn = [texts(rng, count, n) for rng in data]
+            drawn = [_texts(rng, count, n) for rng in data]
             optimiser.zero_grad()
             vmap(loss)(weights, *(torch.stack(parts) for parts in zip(*drawn, strict=True))).sum().backward()
             optimiser.step()
@@ -220,7 +225,7 @@ class Course:
     def read(self, n: int, remedy: str = "plain") -> Float[Tensor, "task seed"]:
         """Near and far, over the second half of n tokens."""
         tokens, answers = (part[:, :n] for part in HELD_OUT)
-        model, own, half = Reader(self.code, remedy), surprise(tokens, answers), torch.arange(n) >= n // 2
+        model, own, half = _Reader(self.code, remedy), _surprise(tokens, answers), torch.arange(n) >= n // 2
         near, far = (half & (answers >= 0) & (answers < LETTERS)), half & (answers >= LETTERS)
         columns = []
         for k in range(len(self.seeds)):
@@ -239,7 +244,7 @@ def rows(code: str, *, seeds: int, steps: int = STEPS, tuning: int = TUNING) -> 
     check_choice(CODES, code=code)
     check_integers(1, seeds=seeds, steps=steps)
     check_integers(0, tuning=tuning)
-    course, longest = Course(code, range(seeds)), LENGTHS[-1]
+    course, longest = _Course(code, range(seeds)), LENGTHS[-1]
     course.train(SEEN, steps, RATE)
     remedies = REMEDIES if code == "rope" else REMEDIES[:1]
     for remedy in remedies:
