@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from smalltorch.experiments import depth_without_skips, first_steps, placement, runner
+from smalltorch.experiments import depth_without_skips, first_steps, placement, reach, runner
 from smalltorch.experiments.runner import confirm, fingerprints, run, used_by
 from smalltorch.experiments.table import FOLDER, head_of, read
 
@@ -178,7 +178,12 @@ def test_an_import_within_a_function_counts():
     assert runner._imported(node) == ["norm"]
 
 
-MODULES = {"placement": placement, "depth_without_skips": depth_without_skips, "first_steps": first_steps}
+MODULES = {
+    "placement": placement,
+    "depth_without_skips": depth_without_skips,
+    "first_steps": first_steps,
+    "reach": reach,
+}
 TABLES = sorted(path.name for path in FOLDER.glob("*.csv"))
 
 

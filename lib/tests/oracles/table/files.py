@@ -13,7 +13,7 @@ import torch
 from smalltorch import data, diagram, files, picture, plot, train
 from smalltorch.engine.sample import generator
 from smalltorch.experiments import depth_without_skips as depth
-from smalltorch.experiments import first_steps, placement
+from smalltorch.experiments import first_steps, placement, reach
 from smalltorch.models import TinyLM
 
 from .. import formulas as f
@@ -298,6 +298,63 @@ def first_steps_rows(layers, place, rate, warmup, seeds, steps):
     return lines
 
 
+def reach_texts(rng, count, n):
+    """The tokens, and the answers: a name, and then letters that may be capitals."""
+    name = rng.integers(4, size=(count, 1))
+    letter = sampled(reach.CHAIN.P.numpy(), rng, count, n)
+    capital = rng.random((count, n - 1)) < 0.25
+    tokens, answers = np.concatenate([4 + name, letter], 1)[:, :n], np.concatenate([0 * name - 1, letter[:, 1:]], 1)
+    tokens[:, 1:] += 8 * capital
+    answers[:, 1:] = np.where(capital, 4 + name, letter[:, 1:])
+    return tokens, answers
+
+
+def reach_losses(W, code, tokens, answers):
+    """-log p of each answer, and 0 where nothing is asked; codes that act on the states, or none."""
+    n = tokens.shape[1]
+    X = W("E", 12, 32)[tokens] + (W("P", 256, 32)[:n] if code == "learned" else 0)
+    for k in range(2):
+        X = f.pre_ln(
+            W.of(f"blocks.{k}"),
+            X,
+            lambda V, Y: f.multi_head(V, Y, 4, mask=f.causal(n)),
+            lambda V, Y: f.ffn(V, Y, 128),
+            f.norm_of,
+        )[0]
+    p = f.softmax(f.norm_of(W.of("norm"), X) @ W("W_U", 32, 8))
+    chosen = np.take_along_axis(p, np.maximum(answers, 0)[..., None], -1)[..., 0]
+    return np.where(answers < 0, 0, -np.log(chosen))
+
+
+def reach_rows(code, remedy, seeds, steps, tuning):
+    """By a plain loop, as far as weights go; what is read off them by the formulas."""
+    held, asked = reach_texts(generator("reach, held out"), 64, 256)
+    letter = np.where(held > 7, held - 8, held)
+    own = np.zeros(held.shape)
+    own[:, 2:] = -np.log(reach.CHAIN.P.numpy()[letter[:, 1:-1], letter[:, 2:], np.clip(asked[:, 2:], 0, 3)])
+    lines = []
+    for seed in range(seeds):
+        model, rng = reach._Reader(code, remedy), generator(f"reach, data {seed}, 32 tokens")
+        W = train.initial(model, generator(f"reach, weights {seed}"))
+        W = {key: value.requires_grad_() for key, value in W.items()}
+        optimiser = torch.optim.Adam(W.values())
+        for step in range(steps):
+            tokens, answers = map(torch.from_numpy, reach_texts(rng, 32, 32))
+            scores = torch.func.functional_call(model, W, (tokens,)).log_softmax(-1)
+            loss = -(scores * torch.nn.functional.one_hot(answers.clamp(min=0), 8))[:, 1:].sum() / answers.numel()
+            optimiser.param_groups[0]["lr"] = 1e-2 * min((step + 1) / 20, 1 - step / steps)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        known = Known({key: value.detach() for key, value in W.items()})
+        for n in (32, 64, 128, 256):
+            losses = reach_losses(known, code, held[:, :n], asked[:, :n])[:, n // 2 :]
+            answers = asked[:, n // 2 : n]
+            near = (losses - own[:, n // 2 : n])[answers < 4].mean()
+            lines.append([code, remedy, 0, seed, n, near, losses[answers > 3].mean()])
+    return sorted(lines, key=lambda line: (line[4], line[3]))
+
+
 def read(rows):
     """Numbers where text is one."""
     return [[float(x) if isinstance(x, str) and x[:1].isdigit() else x for x in row] for row in rows]
@@ -430,6 +487,13 @@ EXPERIMENTS = [
         lambda **a: read(first_steps.rows(**a)),
         first_steps_rows,
         {**OF_PLACE, "warmup": Count(0, least=0)},
+        tolerance=1e5,
+    ),
+    Entry(
+        "experiments.reach.rows",
+        lambda **a: read(reach.rows(**a)),
+        reach_rows,
+        {"code": Variant("none", "learned"), "remedy": Variant("plain"), **TRAINING, "tuning": Count(0, least=0)},
         tolerance=1e5,
     ),
 ]
