@@ -17,7 +17,7 @@ position of its first prediction in the window, and `loss` its mean loss in nats
     base            a larger base, so that the slowest pair turns 1.5 times as slowly, and the fastest as before
     yarn            YaRN with the factor 1.5
     window          the model's frequencies; a query sees itself and the 8,191 tokens before it, so no offset is new
-    window+first    the same, and always the first token of the window too
+    window+first    the same, and always the first token of the window too, however far it is
 
 Two more lines are no remedies: the same tokens, read within the trained length.
 
@@ -45,7 +45,7 @@ from smalltorch.experiments.runner import Experiment
 from smalltorch.experiments.table import Row
 from smalltorch.files import in_one_line
 from smalltorch.position import dynamic_ntk, linear_scaling, yarn
-from smalltorch.shapes import check_choice, check_integers
+from smalltorch.shapes import check_choice, check_integers, check_type
 from smalltorch.weights import load, tokens_of
 
 TRAINED, TOKENS, OWN = 8192, 12_288, 768
@@ -66,7 +66,7 @@ TEXTS = {  # by the names of their files: what they are, and their SHA-256
         "14fd16bb30b0dc0df9e3334535c1213ee364a877053b115b4265e2eca92a0be0",
     ),
 }
-READINGS = ("trained", "fresh", "yarn", "base", "interpolation", "shifted")  # "trained": three remedies in one
+READINGS = ("trained", "shifted", "fresh", "yarn", "base", "interpolation")  # "trained": three remedies in one
 STATED = {  # of six windows; far: the loss from 10,240 to 12,288; control: that of the same tokens, shifted
     "none: far less control": {"above": 0.1},
     "interpolation: far less control": {"below": 0.5, "scale": 1},
@@ -94,8 +94,8 @@ class Sight(NamedTuple):
     first: int
 
 
-def states(model: Any, tokens: Int[Tensor, " n"], split: int, sights: Sequence[Sight]) -> list[Float[Tensor, "n d"]]:
-    """The last states of a `Decoder`, for each sight; the `split` first tokens see all before them, and are read once."""
+def _states(model: Any, tokens: Int[Tensor, " n"], split: int, sights: Sequence[Sight]) -> list[Float[Tensor, "n d"]]:
+    """The last states of a `Decoder`, for each sight; the first `split` tokens, which see all before, are read once."""
     X, tails = model.E[tokens[:split]], [model.E[tokens[split:]] for _ in sights]
     for block in model.blocks:
         parts = [block.attention.project(block.norm_1(torch.cat([X, Y]))) for Y in tails]
@@ -109,7 +109,7 @@ def states(model: Any, tokens: Int[Tensor, " n"], split: int, sights: Sequence[S
 def _tail(part: tuple[Tensor, Tensor, Tensor], split: int, sight: Sight) -> Float[Tensor, "head tail d_h"]:
     """What the queries from `split` on read, a chunk of them at a time, of Q, K and V."""
     Q, K, V = part
-    found = [Q[:, :0]]
+    found = []
     for start in range(split, Q.shape[1], CHUNK):
         stop, low = min(start + CHUNK, Q.shape[1]), max(sight.first, start - sight.window + 1)
         i, j = torch.arange(start, stop), torch.cat([torch.arange(sight.first), torch.arange(low, stop)])
@@ -123,33 +123,29 @@ def _after(block: Any, X: Tensor, H: Tensor) -> Tensor:
     return X + block.ffn(block.norm_2(X))
 
 
-def losses(model: Any, X: Float[Tensor, "n d"], targets: Int[Tensor, " n"], size: int) -> list[float]:
+def _losses(model: Any, X: Float[Tensor, "n d"], targets: Int[Tensor, " n"], size: int) -> list[float]:
     """The mean loss of each bin of so many predictions: all logits at once would fill the memory."""
     return [
         F.cross_entropy(X[k : k + size] @ model.E.T, targets[k : k + size]).item() for k in range(0, len(targets), size)
     ]
 
 
-def tokens_in(text: str, window: int, tokens: int, texts: str, tokenizer: object) -> Int[Tensor, " n_and_one"]:
-    """A window of a text and the token after it; windows follow each other.
-
-    Raises:
-        ValueError: where the folder lacks the text, or has another one under its name; for a text that is too short.
-    """
+def _tokens_in(text: str, window: int, tokens: int, texts: str, tokenizer: object) -> Int[Tensor, " n_and_one"]:
+    """A window of a text and the token after it; windows follow each other."""
     if text == "essay":
         said = data.text(text)
     else:
         path = Path(texts) / f"{text}.txt"
         if not path.exists() or sha256(path.read_bytes()).hexdigest() != TEXTS[text][1]:
-            raise ValueError(f"--texts: expected a folder with {path.name}, of SHA-256 {TEXTS[text][1]}, got {texts!r}")
+            raise ValueError(f"texts: expected a folder with {path.name}, of SHA-256 {TEXTS[text][1]}, got {texts!r}")
         said = path.read_text(encoding="utf-8")
     found = torch.tensor(tokens_of(tokenizer, said)[window * (tokens + 1) : (window + 1) * (tokens + 1)])
     if len(found) <= tokens:
-        raise ValueError(f"tokens: expected windows that fit the text, got window {window} of {tokens} tokens")
+        raise ValueError(f"window, tokens: expected a window within the text, got {window} and {tokens}")
     return found
 
 
-def remedied(model: Any, reading: str) -> Any:
+def _remedied(model: Any, reading: str) -> Any:
     """The model with the frequencies of a remedy, for 1.5 times its trained length."""
     ways = {
         "interpolation": lambda: linear_scaling(D_H, BASE, FACTOR),
@@ -166,23 +162,25 @@ def rows(text: str, window: int, reading: str, tokens: int, *, texts: str = "tex
     """The table's lines for one case.
 
     Raises:
-        ValueError: for an unknown text or reading, a window that is not there, or no multiple of 24 tokens.
+        ValueError: for an unknown text or reading, a window that is not there, or no multiple of 24 tokens; where the
+            folder lacks the text, or has another one under its name.
     """
     check_choice(("essay", *TEXTS), text=text)
     check_choice(READINGS, reading=reading)
+    check_type(str, texts=texts)
     check_integers(0, window=window)
     check_integers(BINS, tokens=tokens)
     if tokens % BINS:
         raise ValueError(f"tokens: expected a multiple of {BINS}, got {tokens}")
     model, tokenizer = load("smollm2")
     start, size = {"shifted": tokens // 3, "fresh": tokens * 2 // 3}.get(reading, 0), tokens // BINS
-    read = tokens_in(text, window, tokens, texts, tokenizer)[start:]
+    read = _tokens_in(text, window, tokens, texts, tokenizer)[start:]
     split = (tokens - start) * 2 // 3
     whole, windows = Sight(tokens, 0), {"window": Sight(split, 0), "window+first": Sight(split, 1)}
     sights = {"none": whole, **windows} if reading == "trained" else {reading: whole}
-    found = states(remedied(model, reading), read[:-1], split, list(sights.values()))
+    found = _states(_remedied(model, reading), read[:-1], split, list(sights.values()))
     for remedy, X in zip(sights, found, strict=True):
-        for k, loss in enumerate(losses(model, X, read[1:], size)):
+        for k, loss in enumerate(_losses(model, X, read[1:], size)):
             yield text, window, remedy, start + k * size, f"{loss:.5f}"
 
 
