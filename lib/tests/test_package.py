@@ -18,6 +18,7 @@ COMMANDS = (
     "experiments.placement",
     "experiments.depth_without_skips",
     "experiments.first_steps",
+    "experiments.past_length",
 )
 MODULES = [module.name for module in pkgutil.walk_packages(smalltorch.__path__, "smalltorch.")]
 

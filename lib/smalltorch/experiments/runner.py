@@ -138,7 +138,9 @@ def confirm(experiment: Experiment) -> None:
         raise ValueError(f"{path.name}: a case gives {parted[0][0]}, and the table has {parted[0][1]}; make it anew")
     renewed(path, now)
     how = f"as stored on average; {len(parted)} of them part, by rounding" if parted else "as stored"
-    print(f"{path.name}: the {len(found)} lines of {dict(case)} are {how}")
+    few = f", one of the {len(cases)} of {len(experiment.cases)} cases that can be computed here,"
+    which = f"{dict(case)}{few if len(cases) < len(experiment.cases) else ''}"
+    print(f"{path.name}: the {len(found)} lines of {which} are {how}")
 
 
 def _same_sample(new: Sequence[Sequence[str]], old: Sequence[Sequence[str]], tolerance: float) -> bool:
