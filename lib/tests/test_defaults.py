@@ -28,6 +28,7 @@ DEFAULTS = {
     "curvature.largest_eigenvalue": {"steps": 16},  # the chapters' own
     "experiments.first_steps.rows": {"steps": 150},  # the stored table's
     "experiments.reach.rows": {"steps": 300, "tuning": 60},  # the stored table's
+    "experiments.past_length.rows": {"texts": "texts"},
     "generate.generate": {"choose": "most_probable"},
     "generate.probabilities": {"temperature": 1.0, "top_p": 1.0},  # the softmax of the logits as they are
     "generate.sampler": {"temperature": 1.0, "top_p": 1.0},

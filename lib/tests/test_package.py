@@ -19,6 +19,7 @@ COMMANDS = (
     "experiments.depth_without_skips",
     "experiments.first_steps",
     "experiments.reach",
+    "experiments.past_length",
 )
 MODULES = [module.name for module in pkgutil.walk_packages(smalltorch.__path__, "smalltorch.")]
 

@@ -5,6 +5,7 @@ import math
 import os
 import re
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ import torch
 from smalltorch import data, diagram, files, picture, plot, train
 from smalltorch.engine.sample import generator
 from smalltorch.experiments import depth_without_skips as depth
-from smalltorch.experiments import first_steps, placement, reach
+from smalltorch.experiments import first_steps, past_length, placement, reach
 from smalltorch.models import TinyLM
+from smalltorch.weights import SMOLLM2, load, tokens_of
 
 from .. import formulas as f
 from ..judge import Entry
@@ -355,6 +357,24 @@ def reach_rows(code, remedy, seeds, steps, tuning):
     return sorted(lines, key=lambda line: (line[4], line[3]))
 
 
+@cache
+def smollm2():
+    return load("smollm2")
+
+
+def past_length_rows(text, window, reading, tokens, texts):
+    """Of the essay, and the controls, which need neither a remedy nor a window."""
+    model, tokenizer = smollm2()
+    first = window * (tokens + 1)
+    start = {"shifted": tokens // 3, "fresh": 2 * tokens // 3}[reading]
+    read = np.array(tokens_of(tokenizer, data.text(text))[first : first + tokens + 1])[start:]
+    W = Known({name: value.double().numpy() for name, value in model.state_dict().items()})
+    logits = f.decoder(W, read[None, :-1], len(model.E), 576, 30, 9, 1536, 3, 1e5, model.norm.eps)[0][0]
+    size = tokens // 24
+    bins = [(k, f.cross_entropy(logits[k : k + size], read[1:][k : k + size])) for k in range(0, len(logits), size)]
+    return [[text, window, reading, start + k, loss] for k, loss in bins]
+
+
 def read(rows):
     """Numbers where text is one."""
     return [[float(x) if isinstance(x, str) and x[:1].isdigit() else x for x in row] for row in rows]
@@ -495,6 +515,20 @@ EXPERIMENTS = [
         reach_rows,
         {"code": Variant("none", "learned"), "remedy": Variant("plain"), **TRAINING, "tuning": Count(0, least=0)},
         tolerance=1e5,
+    ),
+    Entry(
+        "experiments.past_length.rows",
+        lambda **a: read(past_length.rows(**a)),
+        past_length_rows,
+        {
+            "text": Variant("essay"),
+            "window": Count(0, least=0),
+            "reading": Variant("shifted", "fresh"),
+            "tokens": Count(24, least=24),
+            "texts": Other("folder", lambda given: "texts"),
+        },
+        needs=(SMOLLM2[0],),
+        tolerance=1e5,  # float32
     ),
 ]
 
