@@ -1,10 +1,11 @@
 """The table: an entry for every public callable outside the engine."""
 
-from . import files, machines, measures, parts, positions, steps
+from . import efficient, files, machines, measures, parts, positions, steps
 
 GROUPS = {
     "parts": parts.ENTRIES,
     "positions": positions.ENTRIES,
+    "efficient": efficient.ENTRIES,
     "steps": steps.ENTRIES,
     "machines": machines.ENTRIES,
     "collapse": measures.COLLAPSE,
