@@ -78,7 +78,8 @@ def test_top_mask():
     equals = torch.zeros(1, 5)
     assert top_mask(equals, 2).tolist() == [[True, True, False, False, False]]
     assert top_mask(equals, 9).all()
-    assert (top_mask(draw(6, 6).masked_fill(~causal_mask(6), -math.inf), 3).sum(1) == torch.tensor([1, 2, 3, 3, 3, 3])).all()
+    causal = draw(6, 6).masked_fill(~causal_mask(6), -math.inf)
+    assert top_mask(causal, 3).sum(1).tolist() == [1, 2, 3, 3, 3, 3]
 
 
 def test_hops_are_distances():
@@ -86,7 +87,8 @@ def test_hops_are_distances():
     ours = torch.stack([hops(mask, source) for source in range(60)])
     assert (ours == graph_distances(mask.double().fill_diagonal_(0))).all()
     directed = random_mask(60, 2, rng())
-    graph = networkx.from_numpy_array(directed.T.int().numpy(), create_using=networkx.DiGraph)  # a message goes from j to i
+    # a message goes from j to i
+    graph = networkx.from_numpy_array(directed.T.int().numpy(), create_using=networkx.DiGraph)
     theirs = networkx.single_source_shortest_path_length(graph, 7)
     assert hops(directed, 7).tolist() == [theirs.get(i, math.inf) for i in range(60)]
 

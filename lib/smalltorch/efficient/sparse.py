@@ -1,8 +1,7 @@
 """Sparse attention: masks that leave few pairs, and how many layers a message takes under them.
 
-A mask is boolean, `mask[i, j]` is True where token i sees token j, and every token sees itself. Masks are joined by `|`;
-`& causal_mask(n)` hides what lies ahead. What they say is who may be seen: a kernel that computes all pairs and then
-hides some saves nothing.
+A mask is boolean, `mask[i, j]` is True where token i sees token j, and every token sees itself. Masks are joined by
+`|`, and `& causal_mask(n)` hides what lies ahead. A kernel that computes all pairs and then hides some saves nothing.
 
 Source: Beltagy et al., "Longformer" (2020); Zaheer et al., "Big Bird" (2020); Shirzad et al., "Exphormer" (2023).
 """
@@ -67,7 +66,7 @@ def random_mask(n: int, r: int, rng: np.random.Generator) -> Bool[Tensor, "n n"]
         >>> random_mask(6, 2, np.random.default_rng(0)).sum(1)
         tensor([3, 3, 3, 3, 3, 3])
 
-    Chapter `sparse`. Source: Zaheer et al. (2020), section 2, which draws blocks of tokens.
+    Chapter `sparse`. Source: Zaheer et al. (2020), section 2; their code draws blocks of tokens.
 
     Raises:
         ValueError: unless n is at least 1, and r lies between 0 and n - 1.
@@ -85,7 +84,7 @@ def random_mask(n: int, r: int, rng: np.random.Generator) -> Bool[Tensor, "n n"]
 
 
 def expander_mask(n: int, degree: int, rng: np.random.Generator) -> Bool[Tensor, "n n"]:
-    """Each token sees itself and `degree` others, which see it: a union of degree / 2 random rings without a shared edge.
+    """Each token sees itself and `degree` others, which see it: degree / 2 random rings, no two of which share an edge.
 
     A ring that shares an edge with those before is drawn again, about e^(degree - 2) times for the last one.
 
