@@ -29,7 +29,9 @@ def test_floors_are_attained_and_not_passed():
 
 
 def test_floors_of_what_squares_cannot_hold():
-    assert torch.allclose(rank_floors(1e200 * torch.eye(3).double()) / 1e200, torch.tensor([3, 2, 1, 0]).double().sqrt())
+    assert torch.allclose(
+        rank_floors(1e200 * torch.eye(3).double()) / 1e200, torch.tensor([3, 2, 1, 0]).double().sqrt()
+    )
     assert (rank_floors(torch.zeros(2, 3)) == 0).all()
 
 
@@ -55,7 +57,12 @@ def test_linformer_is_the_paper():
 def the_paper_latte(Q, K, V):
     """Causal Latte as its authors scan it: the carried sums are rescaled when a larger logit comes."""
     P, top = Q.softmax(-1), K.cummax(0).values
-    csum, norm, before, outputs = torch.zeros(K.shape[1], V.shape[1]).double(), torch.zeros(K.shape[1]).double(), K[0], []
+    csum, norm, before, outputs = (
+        torch.zeros(K.shape[1], V.shape[1]).double(),
+        torch.zeros(K.shape[1]).double(),
+        K[0],
+        [],
+    )
     for t in range(len(K)):
         revert, add = torch.exp(-top[t] + before), torch.exp(K[t] - top[t])
         norm = norm * revert + add
@@ -69,9 +76,7 @@ def the_paper_latte(Q, K, V):
 def test_latte_is_the_paper(size):
     Q, K, V = normal("Q", 7, 3), size * normal("K", 7, 3), normal("V", 7, 2)
     assert torch.allclose(latte(Q, K, V, causal=True), the_paper_latte(Q, K, V))
-    expected = sum(
-        Q.softmax(-1)[:, [l]] * (K[:, [l]].softmax(0) * V).sum(0) for l in range(3)
-    )
+    expected = sum(Q.softmax(-1)[:, [latent]] * (K[:, [latent]].softmax(0) * V).sum(0) for latent in range(3))
     assert torch.allclose(latte(Q, K, V), expected)
 
 
@@ -92,8 +97,18 @@ def test_latte_needs_as_many_queries():
 # --- hashing ----------------------------------------------------------------------------------------------------------
 
 CONFIG = dict(
-    hidden_size=12, num_attention_heads=3, attention_head_size=4, num_buckets=6, num_hashes=1, hash_seed=5, is_decoder=False,
-    attn_layers=["lsh"], lsh_attn_chunk_length=4, axial_pos_embds=False, lsh_attention_probs_dropout_prob=0.0, lsh_num_chunks_after=0,
+    hidden_size=12,
+    num_attention_heads=3,
+    attention_head_size=4,
+    num_buckets=6,
+    num_hashes=1,
+    hash_seed=5,
+    is_decoder=False,
+    attn_layers=["lsh"],
+    lsh_attn_chunk_length=4,
+    axial_pos_embds=False,
+    lsh_attention_probs_dropout_prob=0.0,
+    lsh_num_chunks_after=0,
 )
 
 
@@ -121,7 +136,9 @@ def test_shared_attention_is_reformers(decoder):
     Q, V = split(X, theirs.query_key), split(X, theirs.value)
     ours, A = shared_attention(Q, V, causal_mask(8) if decoder else None)
     found = theirs(X, use_cache=False)
-    assert torch.allclose(found.hidden_states, ours.transpose(1, 2).flatten(2), atol=1e-4)  # theirs adds 1e-6 to squares
+    assert torch.allclose(
+        found.hidden_states, ours.transpose(1, 2).flatten(2), atol=1e-4
+    )  # theirs adds 1e-6 to squares
     assert A[..., 0, 0].eq(1).all() if decoder else A.diagonal(dim1=-2, dim2=-1).eq(0).all()
 
 

@@ -49,9 +49,7 @@ def latte(Q, K, V, causal):
     P = f.softmax(Q)
     if not causal:
         return P @ (f.T(f.softmax(K, -2)) @ V)
-    rows = [
-        P[..., [t], :] @ (f.T(f.softmax(K[..., : t + 1, :], -2)) @ V[..., : t + 1, :]) for t in range(K.shape[-2])
-    ]
+    rows = [P[..., [t], :] @ (f.T(f.softmax(K[..., : t + 1, :], -2)) @ V[..., : t + 1, :]) for t in range(K.shape[-2])]
     return np.concatenate(rows, -2)
 
 
@@ -116,7 +114,14 @@ STATES = Real("... n d")
 SIZE = {"m": 4, "k": 2, "l": 2, "half": 3}
 
 ENTRIES = [
-    Entry("efficient.low_rank.rank_floors", lambda A: low_rank.rank_floors(A), rank_floors, {"A": A}, sizes=SIZE, dtypes=LARGE),
+    Entry(
+        "efficient.low_rank.rank_floors",
+        lambda A: low_rank.rank_floors(A),
+        rank_floors,
+        {"A": A},
+        sizes=SIZE,
+        dtypes=LARGE,
+    ),
     Entry(
         "efficient.low_rank.best_rank",
         lambda A, k: low_rank.best_rank(A, k),
