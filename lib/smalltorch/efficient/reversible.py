@@ -56,7 +56,8 @@ class _WithoutStorage(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Any:
-        Y, found = ctx.saved_tensors, {}
+        Y = ctx.saved_tensors
+        found: dict[Tensor, Tensor | None] = {}
         for layer in reversed(ctx.layers):
             weights = tuple(layer.parameters())
             with torch.no_grad():
@@ -87,4 +88,5 @@ def run_reversible(
     if len({id(weight) for weight in weights}) < len(weights):
         raise ValueError("layers: expected layers with weights of their own, got a weight twice")
     check_floats(X_1=(X_1, "... n d"), X_2=(X_2, "... n d"))
-    return _WithoutStorage.apply(layers, X_1, X_2, *weights)
+    Y_1, Y_2 = _WithoutStorage.apply(layers, X_1, X_2, *weights)  # type: ignore[no-untyped-call]
+    return Y_1, Y_2
