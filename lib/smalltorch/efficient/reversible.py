@@ -15,12 +15,7 @@ from smalltorch.shapes import check_floats, check_type
 
 
 class Reversible(nn.Module):
-    """Y_1 = X_1 + F(X_2), Y_2 = X_2 + G(Y_1), for any two functions of states. Chapter `low-rank`.
-
-    >>> layer = Reversible(nn.Tanh(), nn.Tanh())
-    >>> layer.inverse(*layer(torch.ones(1, 2), torch.zeros(1, 2)))
-    (tensor([[1., 1.]]), tensor([[0., 0.]]))
-    """
+    """Y_1 = X_1 + F(X_2), Y_2 = X_2 + G(Y_1), for any two functions of states. Chapter `low-rank`."""
 
     def __init__(self, F: nn.Module, G: nn.Module):
         super().__init__()
