@@ -49,24 +49,22 @@ def chunked_attention(
         scale: 1 / sqrt(d_h) unless given.
 
     Raises:
-        ValueError: if shapes, dtypes or devices do not fit; if there is no key, or with `causal=True` not one for each
-            query; if the scores overflow.
+        ValueError: if shapes, dtypes or devices do not fit; if with `causal=True` there is not a key for each query; if
+            the scores overflow.
     """
     sizes = check_floats(Q=(Q, "... query d_h"), K=(K, "... key d_h"), V=(V, "... key d_v"))
     check_integers(1, size=size)
     check_type(bool, causal=causal)
     n = sizes["key"]
-    if n == 0:
-        raise ValueError("K: expected at least one key, got none")
     if causal and sizes["query"] != n:
         raise ValueError(f"K: expected a key for each of {sizes['query']} queries, got {n}")
     if scale is None:
         scale = 1 / math.sqrt(sizes["d_h"])
     check_numbers(-math.inf, scale=scale)
     reads = []
-    for first in range(0, max(1, sizes["query"]), size):
+    for first in range(0, sizes["query"], size):
         queries = Q[..., first : first + size, :]
-        m, l, o = Q.new_full((), -math.inf, dtype=at_least_float32(Q).dtype), 0.0, 0.0  # noqa: E741  the papers' letter
+        m, l, o = Q.new_full((), -math.inf), 0.0, 0.0  # noqa: E741  the papers' letter
         for start in range(0, first + 1 if causal else n, size):
             S = at_least_float32(check_range(scale * queries @ K[..., start : start + size, :].mT, Q=Q, K=K, scale=scale))
             if causal and start == first:

@@ -1,6 +1,6 @@
 """The table: an entry for every public callable outside the engine."""
 
-from . import files, machines, measures, parts, positions, steps
+from . import costs, files, machines, measures, parts, positions, steps
 
 GROUPS = {
     "parts": parts.ENTRIES,
@@ -12,5 +12,6 @@ GROUPS = {
     "measure": measures.MEASURE,
     "curvature": measures.CURVATURE,
     "files": files.ENTRIES,
+    "costs": costs.ENTRIES,
 }
 ENTRIES = [entry for group in GROUPS.values() for entry in group]
