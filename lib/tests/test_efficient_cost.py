@@ -46,7 +46,7 @@ def test_at_the_crossover_the_terms_are_equal():
 
 @pytest.mark.parametrize("heads, d_ff", [(2, 20), (4, 64)])
 def test_what_is_kept_is_what_torchs_own_layer_keeps(heads, d_ff):
-    """`TransformerEncoderLayer` keeps a softmax's output too; by the difference of lengths, for its other parts differ."""
+    """What grows with the square, by differences of lengths, for the other parts of torch's layer differ."""
     d = 16
     layer = torch.nn.TransformerEncoderLayer(d, heads, d_ff, dropout=0.0, norm_first=True, batch_first=True)
 

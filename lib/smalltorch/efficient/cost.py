@@ -15,7 +15,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from smalltorch.shapes import check_integers, check_type
 
 
-
 class Shape(NamedTuple):
     """The sizes of a published model: `n` is the number of tokens that it was made for, d_ff the width of its FFN."""
 
@@ -95,11 +94,11 @@ def crossover(d: int, weights: int) -> float:
 
 
 def kept_floats(n: int, d: int, heads: int, d_ff: int, stored: bool = True) -> int:
-    """n (8d + 2 d_ff + 4) + H n^2: numbers that a layer keeps of its forward pass for the backward. Chapter `quadratic`.
+    """n (8d + 2 d_ff + 4) + H n^2: numbers that a layer keeps for its backward pass. Chapter `quadratic`.
 
-    Of a Pre-LN layer with two matrices in the FFN: its input, what each norm gives with two numbers for each token, Q, K,
-    V, what the heads read, the states between the sub-layers, the FFN before and after its activation; and the attention
-    matrices. With `stored=False` attention keeps one number for each query and head in place of these: H n.
+    Of a Pre-LN layer with two matrices in the FFN: its input, what each norm gives with two numbers for each token,
+    Q, K, V, what the heads read, the states between the sub-layers, the FFN before and after its activation; and the
+    attention matrices. With `stored=False` attention keeps one number for each query and head in place of these: H n.
 
         >>> kept_floats(n=6, d=8, heads=2, d_ff=32)
         864

@@ -1,7 +1,7 @@
 """Attention without its matrix: the softmax of a row is computed while the row is read, part by part.
 
-Source: Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018); Rabe and Staats, "Self-attention Does
-Not Need O(n^2) Memory" (2021); Dao et al., "FlashAttention" (2022).
+Source: Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018); Rabe and Staats, "Self-attention
+Does Not Need O(n^2) Memory" (2021); Dao et al., "FlashAttention" (2022).
 """
 
 import math
@@ -31,9 +31,9 @@ def chunked_attention(
 ) -> Float[Tensor, "... query d_v"]:
     """softmax(scale Q K^T) V, from scores of `size` queries and `size` keys at a time. Chapter `quadratic`.
 
-    For each query three things are carried from part to part: the largest score m so far, the sum l of the
-    exp(s_j - m), and the sum o of the exp(s_j - m) v_j. A part whose largest score is higher makes a new m', and l and
-    o are multiplied by exp(m - m'). At the end o / l is what the query reads.
+    For each query three things are carried from part to part: the largest score m so far, the total of the
+    exp(s_j - m), and what is read, the sum of the exp(s_j - m) v_j. A part whose largest score is higher makes a new m',
+    and both sums are multiplied by exp(m - m'). At the end their quotient is what the query reads.
 
         >>> X = torch.eye(4).double()
         >>> chunked_attention(X, X, X, size=2, causal=True, scale=1.0)
@@ -64,15 +64,16 @@ def chunked_attention(
     reads = []
     for first in range(0, sizes["query"], size):
         queries = Q[..., first : first + size, :]
-        m, l, o = Q.new_full((), -math.inf), 0.0, 0.0  # noqa: E741  the papers' letter
+        m, total, read = Q.new_full((), -math.inf), Q.new_zeros(()), Q.new_zeros(())
         for start in range(0, first + 1 if causal else n, size):
-            S = at_least_float32(check_range(scale * queries @ K[..., start : start + size, :].mT, Q=Q, K=K, scale=scale))
+            S = scale * queries @ K[..., start : start + size, :].mT
+            S = at_least_float32(check_range(S, Q=Q, K=K, scale=scale))
             if causal and start == first:
                 S = S.masked_fill(~causal_mask(S.shape[-1]).to(S.device), -math.inf)
             higher = torch.maximum(m, S.amax(-1, keepdim=True))
             shrink, E = torch.exp(m - higher), torch.exp(S - higher)
-            l = shrink * l + E.sum(-1, keepdim=True)  # noqa: E741
-            o = shrink * o + E @ at_least_float32(V[..., start : start + size, :])
+            total = shrink * total + E.sum(-1, keepdim=True)
+            read = shrink * read + E @ at_least_float32(V[..., start : start + size, :])
             m = higher
-        reads.append((o / l).to(V.dtype))
+        reads.append((read / total).to(V.dtype))
     return torch.cat(reads, -2)
