@@ -32,8 +32,8 @@ def chunked_attention(
     """softmax(scale Q K^T) V, from scores of `size` queries and `size` keys at a time. Chapter `quadratic`.
 
     For each query three things are carried from part to part: the largest score m so far, the total of the
-    exp(s_j - m), and what is read, the sum of the exp(s_j - m) v_j. A part whose largest score is higher makes a new m',
-    and both sums are multiplied by exp(m - m'). At the end their quotient is what the query reads.
+    exp(s_j - m), and what is read, the sum of the exp(s_j - m) v_j. A part whose largest score is higher makes a new
+    m', and both sums are multiplied by exp(m - m'). At the end their quotient is what the query reads.
 
         >>> X = torch.eye(4).double()
         >>> chunked_attention(X, X, X, size=2, causal=True, scale=1.0)
