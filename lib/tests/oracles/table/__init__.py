@@ -1,6 +1,6 @@
 """The table: an entry for every public callable outside the engine."""
 
-from . import files, machines, measures, parts, positions, states, steps
+from . import costs, files, machines, measures, parts, positions, states, steps
 
 GROUPS = {
     "parts": parts.ENTRIES,
@@ -13,5 +13,6 @@ GROUPS = {
     "curvature": measures.CURVATURE,
     "files": files.ENTRIES,
     "states": states.ENTRIES,
+    "costs": costs.ENTRIES,
 }
 ENTRIES = [entry for group in GROUPS.values() for entry in group]
