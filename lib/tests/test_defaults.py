@@ -26,6 +26,7 @@ DEFAULTS = {
     "block.FFN": {"activation": torch.nn.functional.gelu},  # Hendrycks and Gimpel 2016: the exact one
     "collapse.normalise": {"eps": 1e-5},  # torch.nn.LayerNorm
     "curvature.largest_eigenvalue": {"steps": 16},  # the chapters' own
+    "efficient.cost.kept_bytes": {"besides": ()},
     "experiments.first_steps.rows": {"steps": 150},  # the stored table's
     "generate.generate": {"choose": "most_probable"},
     "generate.probabilities": {"temperature": 1.0, "top_p": 1.0},  # the softmax of the logits as they are
