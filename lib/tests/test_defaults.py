@@ -27,6 +27,7 @@ DEFAULTS = {
     "collapse.normalise": {"eps": 1e-5},  # torch.nn.LayerNorm
     "curvature.largest_eigenvalue": {"steps": 16},  # the chapters' own
     "efficient.sparse.window_mask": {"gap": 1},  # no gaps
+    "efficient.cost.kept_bytes": {"besides": ()},
     "experiments.first_steps.rows": {"steps": 150},  # the stored table's
     "generate.generate": {"choose": "most_probable"},
     "generate.probabilities": {"temperature": 1.0, "top_p": 1.0},  # the softmax of the logits as they are
