@@ -5,8 +5,9 @@
     reach.py BASE faults        files whose faults may be noticed no longer
 
 What a file uses is computed from the imports of its syntax tree, directly or not. What is not known to reach little
-reaches everything: the engine, the build, the tools, the pinned versions. To what is reached comes a tenth of the rest,
-drawn by the commit's hash: a change in what no import tells is found within some commits, and again with the same hash.
+reaches everything: the engine, the pinned versions, what runs the notebooks. To what is reached comes a tenth of the
+rest, drawn by the commit's hash: a change in what no import tells is found within some commits, and again with
+the same hash.
 """
 
 from __future__ import annotations
@@ -40,8 +41,13 @@ PLACES = {
     "lib/benchmarks/": NOTHING,
     "lib/": COMPUTED,
     "notebooks/": COMPUTED,
-    "book/_ext/": EVERYTHING,
-    "book/_tools/": EVERYTHING,
+    "book/_ext/": LOOKS,
+    "book/_tools/cuda.txt": EVERYTHING,
+    "book/_tools/install.py": EVERYTHING,
+    "book/_tools/install.sh": EVERYTHING,
+    "book/_tools/nbreport.py": EVERYTHING,
+    "book/_tools/nbval.sanitize": EVERYTHING,
+    "book/_tools/": LOOKS,
     "book/_static/": LOOKS,
     "book/_templates/": LOOKS,
     "book/explore/": LOOKS,
@@ -50,6 +56,7 @@ PLACES = {
     "_config.yml": LOOKS,
     "_toc.yml": COMPUTED,
     "docs/": NOTHING,
+    ".ci/": NOTHING,
     ".github/": NOTHING,
     "README.md": NOTHING,
     "CHANGELOG.md": NOTHING,

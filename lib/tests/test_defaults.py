@@ -26,6 +26,8 @@ DEFAULTS = {
     "block.FFN": {"activation": torch.nn.functional.gelu},  # Hendrycks and Gimpel 2016: the exact one
     "collapse.normalise": {"eps": 1e-5},  # torch.nn.LayerNorm
     "curvature.largest_eigenvalue": {"steps": 16},  # the chapters' own
+    "efficient.sparse.window_mask": {"gap": 1},  # no gaps
+    "efficient.cost.kept_bytes": {"besides": ()},
     "experiments.first_steps.rows": {"steps": 150},  # the stored table's
     "experiments.reach.rows": {"steps": 300, "tuning": 60},  # the stored table's
     "experiments.past_length.rows": {"texts": "texts"},

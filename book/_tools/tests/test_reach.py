@@ -76,7 +76,7 @@ def test_all_that_notebooks_load_is_computed():
 
 
 @pytest.mark.parametrize(
-    "path", ["lib/smalltorch/engine/kernel.py", "Makefile", "requirements.txt", "book/_tools/x.py"]
+    "path", ["lib/smalltorch/engine/kernel.py", "Makefile", "requirements.txt", "book/_tools/nbreport.py"]
 )
 def test_what_all_rests_on_reaches_everything(path):
     for table in (notebooks({path}), pages({path}), faults({path})):
@@ -104,7 +104,9 @@ def test_a_chapter_reaches_itself_and_the_lists():
 def test_what_reaches_little():
     assert not reached(notebooks({"docs/claim.md", "README.md"})) and not reached(pages({"docs/claim.md"}))
     assert reached(pages({"book/_static/book.css"})) == set(pages(set()))
-    assert not reached(notebooks({"book/_static/book.css"}))
+    assert not reached(notebooks({"book/_static/book.css", "book/_tools/x.py", "book/_ext/x.py", ".ci/run"}))
+    assert reached(pages({"book/_tools/x.py"})) == set(pages(set()))
+    assert reached(faults({"book/_tools/toc.py"})) >= {"book/_tools/toc.py"}
     assert not reached(pages({"lib/tests/test_norm.py"}))
     assert reached(faults({"lib/tests/test_norm.py"})) == {"lib/smalltorch/norm.py"}
     assert reached(faults({"lib/tests/sabotage/faults/lib/smalltorch/plot.py.toml"})) == {"lib/smalltorch/plot.py"}

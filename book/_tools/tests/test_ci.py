@@ -1,0 +1,78 @@
+"""`.ci/run`: what it runs, with commands in the place of make and the browser that only say how they were called."""
+
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from reach import ROOT
+
+MAKE = """#!/bin/sh
+case "$*" in
+    *reach*pages) echo a.html b.html ;;
+    *reach*notebooks) echo softmax ;;
+    *reach*faults) ;;
+    *) echo "ran $*" ;;
+esac
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A repository with two commits, of which the second changes a page, and the first is the last whole run."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")
+    (tmp_path / "bin").mkdir()
+    for name in ("make", "node", "npm", "chromium"):
+        (tmp_path / "bin" / name).write_text(MAKE)
+        (tmp_path / "bin" / name).chmod(0o755)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "first")
+    (tmp_path / ".ci/whole").write_text(git(tmp_path, "rev-parse", "HEAD"))
+    (tmp_path / "page.md").write_text("new")
+    git(tmp_path, "add", "page.md")
+    git(tmp_path, "commit", "-qm", "second")
+    return tmp_path
+
+
+def git(folder, *arguments):
+    who = [word for key in ("name=n", "email=e@example.org") for word in ("-c", f"user.{key}")]
+    return subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def stages(checkout, **variables):
+    path = {"PATH": f"{checkout / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    clean = {name: value for name, value in os.environ.items() if name not in ("BASE", "CHROME")}
+    made = subprocess.run(
+        [checkout / ".ci/run"], env={**clean, **path, **variables}, check=True, capture_output=True, text=True
+    )
+    return [line.removeprefix("ran ") for line in made.stdout.splitlines() if line.startswith("ran ")]
+
+
+def test_what_has_changed_since_the_last_whole_run_decides(checkout):
+    found = stages(checkout)
+    assert found[:3] == ["book", "html NODE=none HTML=.cache/no-node/html", "test"]
+    assert found[3:] == ["test-web PAGES=a.html b.html", "elsewhere NB=softmax"]
+
+
+@pytest.mark.parametrize("whole, base", [("0" * 40, ""), (None, "none")])
+def test_all_is_run_where_that_is_not_known_or_not_wanted(checkout, whole, base):
+    if whole:
+        (checkout / ".ci/whole").write_text(whole)
+    everything = ["test-web", "elsewhere", "sabotage-rest", "deep", "bare NB=attention norm-bounds"]
+    assert stages(checkout, BASE=base)[3:] == everything
+
+
+def test_a_change_of_the_library_is_looked_at_more_deeply(checkout):
+    (checkout / "lib").mkdir()
+    (checkout / "lib/x.py").write_text("")
+    git(checkout, "add", "lib")
+    git(checkout, "commit", "-qm", "third")
+    assert stages(checkout)[-2:] == ["deep", "bare NB=attention norm-bounds"]
+
+
+def test_the_last_whole_run_is_named_by_a_commit():
+    assert re.fullmatch(r"[0-9a-f]{40}\n", (ROOT / ".ci/whole").read_text())
