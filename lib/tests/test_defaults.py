@@ -12,7 +12,7 @@ from oracles.public import callables
 from tiny import TOKENS, shaken, tiny_gpt, tiny_llama
 
 from smalltorch.block import CrossPostLN
-from smalltorch.experiments import depth_without_skips, first_steps, placement
+from smalltorch.experiments import depth_without_skips, first_steps, placement, reach
 from smalltorch.experiments.table import stored
 from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder, initialise_gpt2
 from smalltorch.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
@@ -26,7 +26,11 @@ DEFAULTS = {
     "block.FFN": {"activation": torch.nn.functional.gelu},  # Hendrycks and Gimpel 2016: the exact one
     "collapse.normalise": {"eps": 1e-5},  # torch.nn.LayerNorm
     "curvature.largest_eigenvalue": {"steps": 16},  # the chapters' own
+    "efficient.sparse.window_mask": {"gap": 1},  # no gaps
+    "efficient.cost.kept_bytes": {"besides": ()},
     "experiments.first_steps.rows": {"steps": 150},  # the stored table's
+    "experiments.reach.rows": {"steps": 300, "tuning": 60},  # the stored table's
+    "experiments.past_length.rows": {"texts": "texts"},
     "generate.generate": {"choose": "most_probable"},
     "generate.probabilities": {"temperature": 1.0, "top_p": 1.0},  # the softmax of the logits as they are
     "generate.sampler": {"temperature": 1.0, "top_p": 1.0},
@@ -164,6 +168,7 @@ def test_a_setting_that_is_not_the_default_is_converted(make):
         (placement, {"layers": "layers", "place": "norm", "rate": "rate"}),
         (depth_without_skips, {"layers": "layers", "variant": "variant", "steps": "steps"}),
         (first_steps, {"layers": "layers", "place": "place", "rate": "rate", "warmup": "warmup"}),
+        (reach, {"code": "code", "remedy": "remedy"}),
     ],
 )
 def test_a_script_that_is_told_nothing_makes_the_stored_table(module, of):

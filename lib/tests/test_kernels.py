@@ -1,4 +1,4 @@
-"""Random features and FNet's mixing: against quadrature, the sums written out, transformers, and the papers' formulas."""
+"""Random features and FNet's mixing: against quadrature, sums written out, transformers and the papers' formulas."""
 
 import math
 

@@ -8,11 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from smalltorch.experiments import depth_without_skips, first_steps, placement, runner
+from smalltorch.experiments import depth_without_skips, first_steps, past_length, placement, reach, runner
 from smalltorch.experiments.runner import confirm, fingerprints, run, used_by
 from smalltorch.experiments.table import FOLDER, head_of, read
 
@@ -124,6 +125,24 @@ def test_a_case_confirms_the_table_and_its_library(toy, capsys):
     assert "are as stored" in capsys.readouterr().out
 
 
+def test_what_all_cases_are_given_changes_no_fingerprint(toy, capsys):
+    """Such as a folder; and where some cases cannot be computed, one of the others confirms the table."""
+    made = experiment(toy)
+    given = {"pause": 0.0, "fatal": -1}
+    cases = [{"n": case["n"]} for case in made.cases]
+    apart, elsewhere = (
+        replace(made, cases=cases, again=cases[2:], given=given | more) for more in ({}, {"pause": 0.1})
+    )
+    assert fingerprints(apart) == fingerprints(elsewhere) != fingerprints(made)
+    run(apart)
+    assert [line["square"] for line in read(toy / "table.csv")] == ["0", "1", "4"]
+    for once in (apart, elsewhere):
+        confirm(once)
+        assert asked(toy)[3:] == ["2"] * (1 if once is apart else 2)
+        said = "the 1 lines of {'n': 2}, one of the 1 of 3 cases that can be computed here, are as stored"
+        assert said in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("square", [0, 1, 4])
 def test_other_numbers_are_not_confirmed(toy, square):
     made = experiment(toy, "--count", "3")
@@ -178,7 +197,13 @@ def test_an_import_within_a_function_counts():
     assert runner._imported(node) == ["norm"]
 
 
-MODULES = {"placement": placement, "depth_without_skips": depth_without_skips, "first_steps": first_steps}
+MODULES = {
+    "placement": placement,
+    "depth_without_skips": depth_without_skips,
+    "first_steps": first_steps,
+    "reach": reach,
+    "past_length": past_length,
+}
 TABLES = sorted(path.name for path in FOLDER.glob("*.csv"))
 
 

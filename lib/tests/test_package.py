@@ -18,6 +18,8 @@ COMMANDS = (
     "experiments.placement",
     "experiments.depth_without_skips",
     "experiments.first_steps",
+    "experiments.reach",
+    "experiments.past_length",
 )
 MODULES = [module.name for module in pkgutil.walk_packages(smalltorch.__path__, "smalltorch.")]
 

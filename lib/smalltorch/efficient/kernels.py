@@ -105,7 +105,8 @@ def kernel_attention(
         causal: each query reads the keys up to its own position; then there are as many keys as queries.
 
     Raises:
-        ValueError: if the shapes do not fit; for entries that are not finite; if all features of a query vanish beside those of the keys.
+        ValueError: if the shapes do not fit; for entries that are not finite; if all features of a query vanish beside
+            those of the keys.
     """
     sizes = check_floats(Q=(Q, "... query d"), K=(K, "... key d"), V=(V, "... key d_v"), W=(W, "m d"))
     check_type(bool, causal=causal)

@@ -23,7 +23,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -47,7 +47,8 @@ class Experiment:
     `module`: the name of the module whose function `rows` takes a case, as keyword arguments, and gives its lines.
     `keys`: the columns that tell the lines apart; the others hold what was measured.
     `seeds`: what the table's head says of them. `tolerance`: by how much, relative to its size, a number may differ
-    when it is computed on another machine.
+    when it is computed on another machine. `given`: what all cases get besides and no number depends on, such as a
+    folder. `again`: the cases that `--confirm` may compute, where these are not all.
     """
 
     module: str
@@ -57,6 +58,8 @@ class Experiment:
     seeds: str
     tolerance: float
     options: argparse.Namespace
+    given: Case = field(default_factory=dict)
+    again: Sequence[Case] | None = None
 
     @property
     def name(self) -> str:
@@ -122,8 +125,9 @@ def confirm(experiment: Experiment) -> None:
         return tuple(line[key] for key in experiment.keys)
 
     lines = {named(line): list(line.values()) for line in read(path)}
-    case = experiment.cases[int(_digest(now), 16) % len(experiment.cases)]
-    found = rows_of(experiment.module, case)
+    cases = experiment.cases if experiment.again is None else experiment.again
+    case = cases[int(_digest(now), 16) % len(cases)]
+    found = rows_of(experiment.module, {**case, **experiment.given})
     then_found = [lines.get(named(dict(zip(experiment.columns, new, strict=True))), []) for new in found]
     parted = [
         (new, old)
@@ -134,7 +138,9 @@ def confirm(experiment: Experiment) -> None:
         raise ValueError(f"{path.name}: a case gives {parted[0][0]}, and the table has {parted[0][1]}; make it anew")
     renewed(path, now)
     how = f"as stored on average; {len(parted)} of them part, by rounding" if parted else "as stored"
-    print(f"{path.name}: the {len(found)} lines of {dict(case)} are {how}")
+    few = f", one of the {len(cases)} of {len(experiment.cases)} cases that can be computed here,"
+    which = f"{dict(case)}{few if len(cases) < len(experiment.cases) else ''}"
+    print(f"{path.name}: the {len(found)} lines of {which} are {how}")
 
 
 def _same_sample(new: Sequence[Sequence[str]], old: Sequence[Sequence[str]], tolerance: float) -> bool:
@@ -191,7 +197,8 @@ def _computed(experiment: Experiment, missing: Sequence[int]) -> Iterable[tuple[
         nullcontext(options.scheduler) if options.scheduler else LocalCluster(**here, dashboard_address="127.0.0.1:0")
     )
     with local as cluster, Client(cluster, timeout=PATIENCE) as client:
-        tasks = {client.submit(rows_of, experiment.module, dict(experiment.cases[k]), pure=False): k for k in missing}
+        whole = {k: {**experiment.cases[k], **experiment.given} for k in missing}
+        tasks = {client.submit(rows_of, experiment.module, whole[k], pure=False): k for k in missing}
         workers = len(client.scheduler_info(n_workers=-1)["workers"])
         for done, task in enumerate(as_completed(tasks), 1):
             yield tasks[task], task.result()

@@ -6,8 +6,9 @@ a notebook. The ledger page, `make lint` and the report on a failed notebook all
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
@@ -85,6 +86,18 @@ def _claim_problems(book: Book) -> list[str]:
             found.append(f"claims.csv: {claim.id} is assigned to {claim.chapter!r}, which is not in parts.yml")
         if claim.source not in SOURCES:
             found.append(f"claims.csv: {claim.id} has the source {claim.source!r}, which is none of N1 to N5 and R")
+        found += [f"claims.csv: {claim.id} has {lapse}" for lapse in _invisible(claim)]
+    return found
+
+
+def _invisible(said: Claim | Record | Evidence) -> list[str]:
+    """The control characters of a row's or a record's texts: what is left of a backslash that Python read."""
+    found = []
+    for field in fields(said):
+        value = getattr(said, field.name)
+        for text in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
+            if isinstance(text, str) and any(unicodedata.category(letter) == "Cc" for letter in text):
+                found.append(f"a control character in {text!r}: is an r missing before its quotation mark?")
     return found
 
 
@@ -123,7 +136,7 @@ def _differing(one: Iterable[str], other: Iterable[str]) -> str:
 
 
 def _record_problems(record: Record, chapter: Chapter, book: Book) -> list[str]:
-    found = shortcomings(record)
+    found = shortcomings(record) + [lapse for said in (record, *record.evidence) for lapse in _invisible(said)]
     if record.chapter != chapter.name:
         found.append(f"it names the chapter {record.chapter!r}")
     if record.kind is None:

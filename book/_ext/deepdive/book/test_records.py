@@ -56,6 +56,20 @@ def closed(**changes):
     return replace(whole, closings=(Located(replace(closing, **changes), cell),))
 
 
+@pytest.mark.parametrize("text", ["a\times b", "\nu", "a\x7f", "a\x85"])
+def test_a_control_character_in_a_text_of_the_ledger_is_found(text):
+    """It is what is left of a backslash that Python has read; nobody sees it, and not every browser takes the page."""
+    row, shown = Claim("a", "N1", "§1", "It is said.", "norm"), Evidence("derived", "it", 1, ("x",), given=("y = 1",))
+    books = [book(chapter(record()), claims=[replace(row, **{field: text})]) for field in ("place", "claim")]
+    wrong = [{"statement": text}, {"assumptions": text}, {"verdict": f"true if {text}"}]
+    wrong += [
+        {"assumptions": "y is 1", "evidence": (replace(shown, **{field: value}),)}
+        for field, value in {"text": text, "shows": ("x", text), "given": (text,), "scope": text}.items()
+    ]
+    for one in books + [book(chapter(record(**changes))) for changes in wrong]:
+        assert ["a control character in" in problem for problem in records.problems(one)].count(True) == 1
+
+
 def test_a_whole_ledger_passes_and_is_counted():
     whole = book(chapter(record(verdict="true if n > 1")))
     assert records.problems(whole) == []

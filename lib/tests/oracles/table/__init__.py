@@ -1,10 +1,11 @@
 """The table: an entry for every public callable outside the engine."""
 
-from . import features, files, machines, measures, parts, positions, steps
+from . import costs, efficient, efficient_low_rank, features, files, machines, measures, parts, positions, states, steps
 
 GROUPS = {
     "parts": parts.ENTRIES,
     "positions": positions.ENTRIES,
+    "efficient": efficient.ENTRIES,
     "steps": steps.ENTRIES,
     "machines": machines.ENTRIES,
     "collapse": measures.COLLAPSE,
@@ -12,6 +13,9 @@ GROUPS = {
     "measure": measures.MEASURE,
     "curvature": measures.CURVATURE,
     "features": features.ENTRIES,
+    "low-rank": efficient_low_rank.ENTRIES,
     "files": files.ENTRIES,
+    "states": states.ENTRIES,
+    "costs": costs.ENTRIES,
 }
 ENTRIES = [entry for group in GROUPS.values() for entry in group]

@@ -5,6 +5,7 @@ import math
 import os
 import re
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ import torch
 from smalltorch import data, diagram, files, picture, plot, train
 from smalltorch.engine.sample import generator
 from smalltorch.experiments import depth_without_skips as depth
-from smalltorch.experiments import first_steps, placement
+from smalltorch.experiments import first_steps, past_length, placement, reach
 from smalltorch.models import TinyLM
+from smalltorch.weights import SMOLLM2, load, tokens_of
 
 from .. import formulas as f
 from ..judge import Entry
@@ -298,6 +300,81 @@ def first_steps_rows(layers, place, rate, warmup, seeds, steps):
     return lines
 
 
+def reach_texts(rng, count, n):
+    """The tokens, and the answers: a name, and then letters that may be capitals."""
+    name = rng.integers(4, size=(count, 1))
+    letter = sampled(reach.CHAIN.P.numpy(), rng, count, n)
+    capital = rng.random((count, n - 1)) < 0.25
+    tokens, answers = np.concatenate([4 + name, letter], 1)[:, :n], np.concatenate([0 * name - 1, letter[:, 1:]], 1)
+    tokens[:, 1:] += 8 * capital
+    answers[:, 1:] = np.where(capital, 4 + name, letter[:, 1:])
+    return tokens, answers
+
+
+def reach_losses(W, code, tokens, answers):
+    """-log p of each answer, and 0 where nothing is asked; codes that act on the states, or none."""
+    n = tokens.shape[1]
+    X = W("E", 12, 32)[tokens] + (W("P", 256, 32)[:n] if code == "learned" else 0)
+    for k in range(2):
+        X = f.pre_ln(
+            W.of(f"blocks.{k}"),
+            X,
+            lambda V, Y: f.multi_head(V, Y, 4, mask=f.causal(n)),
+            lambda V, Y: f.ffn(V, Y, 128),
+            f.norm_of,
+        )[0]
+    p = f.softmax(f.norm_of(W.of("norm"), X) @ W("W_U", 32, 8))
+    chosen = np.take_along_axis(p, np.maximum(answers, 0)[..., None], -1)[..., 0]
+    return np.where(answers < 0, 0, -np.log(chosen))
+
+
+def reach_rows(code, remedy, seeds, steps, tuning):
+    """By a plain loop, as far as weights go; what is read off them by the formulas."""
+    held, asked = reach_texts(generator("reach, held out"), 64, 256)
+    letter = np.where(held > 7, held - 8, held)
+    own = np.zeros(held.shape)
+    own[:, 2:] = -np.log(reach.CHAIN.P.numpy()[letter[:, 1:-1], letter[:, 2:], np.clip(asked[:, 2:], 0, 3)])
+    lines = []
+    for seed in range(seeds):
+        model, rng = reach._Reader(code, remedy), generator(f"reach, data {seed}, 32 tokens")
+        W = train.initial(model, generator(f"reach, weights {seed}"))
+        W = {key: value.requires_grad_() for key, value in W.items()}
+        optimiser = torch.optim.Adam(W.values())
+        for step in range(steps):
+            tokens, answers = map(torch.from_numpy, reach_texts(rng, 32, 32))
+            scores = torch.func.functional_call(model, W, (tokens,)).log_softmax(-1)
+            loss = -(scores * torch.nn.functional.one_hot(answers.clamp(min=0), 8))[:, 1:].sum() / answers.numel()
+            optimiser.param_groups[0]["lr"] = 1e-2 * min((step + 1) / 20, 1 - step / steps)
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        known = Known({key: value.detach() for key, value in W.items()})
+        for n in (32, 64, 128, 256):
+            losses = reach_losses(known, code, held[:, :n], asked[:, :n])[:, n // 2 :]
+            answers = asked[:, n // 2 : n]
+            near = (losses - own[:, n // 2 : n])[answers < 4].mean()
+            lines.append([code, remedy, 0, seed, n, near, losses[answers > 3].mean()])
+    return sorted(lines, key=lambda line: (line[4], line[3]))
+
+
+@cache
+def smollm2():
+    return load("smollm2")
+
+
+def past_length_rows(text, window, reading, tokens, texts):
+    """Of the essay, and the controls, which need neither a remedy nor a window."""
+    model, tokenizer = smollm2()
+    first = window * (tokens + 1)
+    start = {"shifted": tokens // 3, "fresh": 2 * tokens // 3}[reading]
+    read = np.array(tokens_of(tokenizer, data.text(text))[first : first + tokens + 1])[start:]
+    W = Known({name: value.double().numpy() for name, value in model.state_dict().items()})
+    logits = f.decoder(W, read[None, :-1], len(model.E), 576, 30, 9, 1536, 3, 1e5, model.norm.eps)[0][0]
+    size = tokens // 24
+    bins = [(k, f.cross_entropy(logits[k : k + size], read[1:][k : k + size])) for k in range(0, len(logits), size)]
+    return [[text, window, reading, start + k, loss] for k, loss in bins]
+
+
 def read(rows):
     """Numbers where text is one."""
     return [[float(x) if isinstance(x, str) and x[:1].isdigit() else x for x in row] for row in rows]
@@ -431,6 +508,27 @@ EXPERIMENTS = [
         first_steps_rows,
         {**OF_PLACE, "warmup": Count(0, least=0)},
         tolerance=1e5,
+    ),
+    Entry(
+        "experiments.reach.rows",
+        lambda **a: read(reach.rows(**a)),
+        reach_rows,
+        {"code": Variant("none", "learned"), "remedy": Variant("plain"), **TRAINING, "tuning": Count(0, least=0)},
+        tolerance=1e5,
+    ),
+    Entry(
+        "experiments.past_length.rows",
+        lambda **a: read(past_length.rows(**a)),
+        past_length_rows,
+        {
+            "text": Variant("essay"),
+            "window": Count(0, least=0),
+            "reading": Variant("shifted", "fresh"),
+            "tokens": Count(24, least=24),
+            "texts": Other("folder", lambda given: "texts"),
+        },
+        needs=(SMOLLM2[0],),
+        tolerance=1e5,  # float32
     ),
 ]
 
