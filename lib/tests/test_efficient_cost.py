@@ -69,6 +69,7 @@ def test_what_is_kept_is_counted_once_and_without_the_weights():
     assert kept_bytes(lambda: X @ W, besides=[W]) == 4 * 20
     assert kept_bytes(lambda: (X * X).sum()) == 4 * 20
     assert kept_bytes(lambda: X + 1) == 0
+    assert kept_bytes(lambda: X[:2] * X[:2]) == 4 * 20  # a view keeps its whole storage
 
 
 def test_bytes_alive_are_those_of_the_fullest_moment():
