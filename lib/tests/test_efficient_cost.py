@@ -109,7 +109,7 @@ def test_published_sizes_are_those_of_the_configurations():
 
 
 def test_published_sizes_of_llama_3_1_are_those_of_its_makers_list():
-    """Their list of models gives these, and the width of the FFN by a rule: two thirds of 4 d, times 1.2, rounded up."""
+    """Their list of models gives these, and the FFN's width by a rule: two thirds of 4 d, times 1.2, rounded up."""
     d, factor, multiple = 16384, 1.2, 4096
     d_ff = -(-int(factor * int(2 * 4 * d / 3)) // multiple) * multiple
     assert PUBLISHED["Llama 3.1 405B"][1:7] == (2**17, 126, d, 128, 8, d_ff)
