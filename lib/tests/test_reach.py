@@ -136,7 +136,8 @@ def test_the_second_table_is_whole():
     head, lines = stored("reach_again")
     assert "--codes alibi t5 --seeds 12" in head[0]
     keys = {tuple(line[key] for key in reach.KEYS) for line in lines}
-    cases = [(code, "plain", "0", str(seed), str(n)) for code in ("alibi", "t5") for seed in range(12) for n in reach.LENGTHS]
+    read = [(code, n) for code in ("alibi", "t5") for n in reach.LENGTHS]
+    cases = [(code, "plain", "0", str(seed), str(n)) for code, n in read for seed in range(12)]
     assert len(lines) == len(cases) and keys == set(cases)
 
 
