@@ -69,6 +69,7 @@ def test_what_is_kept_is_counted_once_and_without_the_weights():
     assert kept_bytes(lambda: X @ W, besides=[W]) == 4 * 20
     assert kept_bytes(lambda: (X * X).sum()) == 4 * 20
     assert kept_bytes(lambda: X + 1) == 0
+    assert kept_bytes(lambda: X[:2] * X[:2]) == 4 * 20  # a view keeps its whole storage
 
 
 def test_bytes_alive_are_those_of_the_fullest_moment():
@@ -105,6 +106,13 @@ def test_published_sizes_are_those_of_the_configurations():
             config.n_head,
         )
         assert shape.d_ff == 4 * config.n_embd
+
+
+def test_published_sizes_of_llama_3_1_are_those_of_its_makers_list():
+    """Their list of models gives these, and the FFN's width by a rule: two thirds of 4 d, times 1.2, rounded up."""
+    d, factor, multiple = 16384, 1.2, 4096
+    d_ff = -(-int(factor * int(2 * 4 * d / 3)) // multiple) * multiple
+    assert PUBLISHED["Llama 3.1 405B"][1:7] == (2**17, 126, d, 128, 8, d_ff)
 
 
 def test_published_sizes_of_the_models_here_are_those_of_their_files():

@@ -218,3 +218,17 @@ def test_layers_that_share_a_weight_are_refused():
     layer = stack(1)[0]
     with pytest.raises(ValueError, match="layers: expected layers with weights of their own"):
         run_reversible([layer, layer], torch.zeros(2, 4).double(), torch.zeros(2, 4).double())
+
+
+def test_frozen_weights_stay_without_gradient():
+    layers, X = stack(2), normal("a pair of states", 2, 2, 3, 4)
+    layers[0].G.bias.requires_grad_(False)
+    sum(run_reversible(layers, *X)).sum().backward()
+    assert layers[0].G.bias.grad is None and layers[0].G.weight.grad.isfinite().all()
+
+
+def test_dropout_that_is_on_is_refused():
+    layer, X = Reversible(nn.Dropout(0.5), nn.Identity()), normal("a pair of states", 2, 2, 3, 4)
+    with pytest.raises(ValueError, match="layers: expected layers that do the same"):
+        run_reversible([layer], *X)
+    run_reversible([layer.eval()], *X)

@@ -75,9 +75,9 @@ def latte(
     V: Float[Tensor, "*#batch key d_v"],
     causal: bool = False,
 ) -> Float[Tensor, "... query d_v"]:
-    """sum_l p(l | t) sum_s p(s | l) v_s: a query asks l latents, each of which attends to the tokens.
+    """sum_j p(j | t) sum_s p(s | j) v_s: a query asks l latents, each of which attends to the tokens.
 
-    p(l | t) is the softmax of row t of Q, and p(s | l) that of column l of K over the tokens s; if `causal`, over
+    p(j | t) is the softmax of row t of Q, and p(s | j) that of column j of K over the tokens s; if `causal`, over
     s <= t only, by running sums. Chapter `low-rank`. Source: Dolga et al. (2024).
 
         >>> latte(torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([[4.0], [2.0], [0.0]]), causal=True).flatten()

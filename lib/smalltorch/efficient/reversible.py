@@ -54,7 +54,7 @@ class _WithoutStorage(torch.autograd.Function):
         Y = ctx.saved_tensors
         found: dict[Tensor, Tensor | None] = {}
         for layer in reversed(ctx.layers):
-            weights = tuple(layer.parameters())
+            weights = tuple(weight for weight in layer.parameters() if weight.requires_grad)
             with torch.no_grad():
                 X = layer.inverse(*Y)
             with torch.enable_grad():
@@ -62,7 +62,7 @@ class _WithoutStorage(torch.autograd.Function):
                 again = torch.autograd.grad(layer(*X), (*X, *weights), gradients, allow_unused=True)
             Y, gradients = tuple(x.detach() for x in X), again[:2]
             found.update(zip(weights, again[2:], strict=True))
-        return None, *gradients, *(found[weight] for layer in ctx.layers for weight in layer.parameters())
+        return None, *gradients, *(found.get(weight) for layer in ctx.layers for weight in layer.parameters())
 
 
 def run_reversible(
@@ -71,14 +71,16 @@ def run_reversible(
     """The layers one after the other; for the gradient the inputs of each are computed back from its outputs.
 
     So what is stored does not grow with the number of layers, and each layer is computed twice more in the backward
-    pass: once for its inputs, once for its gradient. Chapter `low-rank`.
+    pass: once for its inputs, once for its gradient. Each time it must do the same. Chapter `low-rank`.
 
     Raises:
-        ValueError: if the layers are not reversible, or share a weight; or as the layers do.
+        ValueError: if the layers are not reversible, share a weight, or hold a dropout that is on; or as the layers do.
     """
     check_type(Sequence, layers=layers)
     for layer in layers:
         check_type(Reversible, layers=layer)
+        if any(isinstance(part, nn.Dropout) and part.training and part.p > 0 for part in layer.modules()):
+            raise ValueError("layers: expected layers that do the same each time, got a dropout that is on")
     weights = [weight for layer in layers for weight in layer.parameters()]
     if len({id(weight) for weight in weights}) < len(weights):
         raise ValueError("layers: expected layers with weights of their own, got a weight twice")
