@@ -96,6 +96,28 @@ def test_seeds_do_not_know_of_each_other():
     assert all(not W.allclose(before[key]) for key, W in alone.parameters.items() if W.ndim > 2)
 
 
+def test_fine_tuning_goes_on_with_its_remedy_and_with_as_many_tokens(monkeypatch):
+    asked, draw = [], reach._texts
+    monkeypatch.setattr(reach, "_texts", lambda rng, count, n: asked.append((count, n)) or draw(rng, count, n))
+    trained = {}
+    for remedy in reach.REMEDIES:
+        course = _Course("rope", [0])
+        course.train(64, 1, reach.RATE, remedy)
+        trained[remedy] = course.parameters
+    assert asked == [(reach.BATCH // 2, 64)] * len(reach.REMEDIES)
+    for remedy in reach.REMEDIES[1:]:
+        assert any(not W.allclose(trained["plain"][key], atol=1e-9) for key, W in trained[remedy].items()), remedy
+
+
+def test_what_counts_is_the_second_half():
+    course, held = _Course("none", [0]), reach.HELD_OUT
+    tokens, answers = (part[:, :32].clone() for part in held)
+    course.parameters["W_U"] = torch.zeros_like(course.parameters["W_U"])  # all answers are alike
+    own, late = _surprise(tokens, answers), torch.arange(32) >= 16
+    near = math.log(8) - own[late & (answers >= 0) & (answers < 4)].mean()
+    torch.testing.assert_close(course.read(32)[:, 0], torch.stack([near, torch.tensor(math.log(8)).double()]))
+
+
 def test_the_stored_table_is_whole():
     head, lines = stored("reach")
     assert [line.split(":")[0] for line in head] == ["command", "seeds", "versions", "hardware"]
@@ -108,6 +130,15 @@ def test_the_stored_table_is_whole():
     assert set(keys) == {(*key[:3], str(seed), key[3]) for key in read + tuned for seed in range(6)}
     for line in lines:
         assert -0.1 < float(line["near"]) < 3 and 0 <= float(line["far"]) < 10
+
+
+def test_the_second_table_is_whole():
+    head, lines = stored("reach_again")
+    assert "--codes alibi t5 --seeds 12" in head[0]
+    keys = {tuple(line[key] for key in reach.KEYS) for line in lines}
+    read = [(code, n) for code in ("alibi", "t5") for n in reach.LENGTHS]
+    cases = [(code, "plain", "0", str(seed), str(n)) for code, n in read for seed in range(12)]
+    assert len(lines) == len(cases) and keys == set(cases)
 
 
 def test_within_the_trained_length_the_stored_remedies_agree():

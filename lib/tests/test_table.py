@@ -67,6 +67,7 @@ def test_killed_at_any_of_its_steps_storing_leaves_the_old_table_or_the_new_one(
         ("depth_without_skips_again", "ad3176044a978941"),
         ("first_steps", "17d70bbb42788d42"),
         ("reach", "c0068cc7bc8e3e06"),
+        ("reach_again", "66a727a8ad976295"),
     ],
 )
 def test_a_stored_table_is_the_one_that_was_made(name, digest):
