@@ -4,7 +4,7 @@
     >>> V = torch.tensor([[3.0], [5.0]]).double()
     >>> alpha = torch.full((2, 2), 0.5).double()
     >>> parallel(K + 1, K, V, alpha)                # the second query sees half of the first value
-    tensor([[6.0000],
+    tensor([[ 6.0000],
             [11.5000]], dtype=torch.float64)
 
 The state S is d_k x d_v, and a query reads q S. Each step multiplies row c of S by the gate alpha[t, c], and adds the
