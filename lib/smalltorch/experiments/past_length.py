@@ -24,9 +24,6 @@ Two more lines are no remedies: the same tokens, read within the trained length.
     shifted         the last 8,192 tokens alone, so that the token of position p is read at p - 4,096
     fresh           the last 4,096 tokens alone, so that it is read at p - 8,192
 
-Of the books, all windows have been read without a remedy, with both windows and as the two controls; the other
-frequencies are still to come.
-
 `STATED` has the contrasts of the chapter, with their thresholds, as they stood before the table was made; the essay had
 been looked at. Their replicates are the six windows. Attention is fused, for 12,288 by 12,288 numbers a head are too
 many to be written out.
