@@ -24,11 +24,11 @@
     const speeds = OWN.map((speed, i) => WAYS[remedy](speed, i, times));
     const scores = theta => DISTANCES.map(t => mean(theta.map(speed => Math.cos(speed * (t - aim)))));
     const lead = theta => 1 - mean(theta.map(Math.cos));
-    const met = OWN.map(speed => speed * (TRAINED - 1)), now = speeds.map(speed => speed * (times * TRAINED - 1));
+    const met = OWN.map(speed => speed * (TRAINED - 1)), now = speeds.map(speed => speed * (TRAINED - 1) * times);   // at the largest distance
     return {
       scores: scores(speeds), own: scores(OWN), lead: lead(speeds), before: lead(OWN),
       trained: met.map(angle => angle / (2 * Math.PI)), turns: now.map(angle => angle / (2 * Math.PI)),
-      unmet: now.filter((angle, i) => angle > met[i] && met[i] < 2 * Math.PI).length,
+      unmet: now.filter((angle, i) => angle > met[i] * (1 + 1e-9) && met[i] < 2 * Math.PI).length,
     };
   }
 
@@ -57,7 +57,7 @@
       },
       {
         draw(axes, state, { trained, turns }) {
-          const view = axes({ x: [0, PAIRS - 1], y: [1e-3, 3e3], logY: true, xLabel: 'pair, fastest first', yLabel: 'turns at the last token' });
+          const view = axes({ x: [0, PAIRS - 1], y: [1e-3, 3e3], logY: true, xLabel: 'pair, fastest first', yLabel: 'turns at the largest distance' });
           view.marks(trained.map((turn, i) => [i, turn]), 4, 'in training', 5);
           view.marks(turns.map((turn, i) => [i, turn]), 1, 'in this text', 3);
           view.level(1, 2, 'one turn');

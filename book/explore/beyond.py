@@ -22,7 +22,7 @@ def numbers(state: dict) -> Numbers:
         yarn(D_H, BASE, times, TRAINED)[0],
     ][state["remedy"]]
     scores, before = _scores(theta, aim), _scores(own, aim)
-    met, now = own * (TRAINED - 1), theta * (times * TRAINED - 1)
+    met, now = own * (TRAINED - 1), theta * (TRAINED - 1) * times
     return {
         "scores": scores.tolist(),
         "own": before.tolist(),
@@ -30,7 +30,7 @@ def numbers(state: dict) -> Numbers:
         "before": float(1 - before[aim - 1]),
         "trained": (met / (2 * math.pi)).tolist(),
         "turns": (now / (2 * math.pi)).tolist(),
-        "unmet": int(((now > met) & (met < 2 * math.pi)).sum()),
+        "unmet": int(((now > met * (1 + 1e-9)) & (met < 2 * math.pi)).sum()),
     }
 
 
