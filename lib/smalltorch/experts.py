@@ -116,7 +116,8 @@ class Mixture(nn.Module):
         if not 1 <= K <= len(experts):
             raise ValueError(f"K: expected at most the number of experts, {len(experts)}, got {K}")
         self.W_R = weight(d, len(experts))
-        self.experts, self.shared, self.K, self.renormalise = nn.ModuleList(experts), nn.ModuleList(shared), K, renormalise
+        self.experts, self.shared = nn.ModuleList(experts), nn.ModuleList(shared)
+        self.K, self.renormalise = K, renormalise
 
     def forward(self, X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
         check_floats(W_R=(self.W_R, "d E"), X=(X, "... n d"))

@@ -52,7 +52,8 @@ def test_mixture_and_capacity_equal_switch():
     ours = Mixture(D, [FFN(D, D_E, torch.relu) for _ in range(E)], 1, renormalise=False)
     ours.W_R.data = theirs.router.classifier.weight.data.T
     for i, expert in enumerate(ours.experts):
-        expert.W_1.data, expert.W_2.data = theirs.experts[f"expert_{i}"].wi.weight.data.T, theirs.experts[f"expert_{i}"].wo.weight.data.T
+        their_expert = theirs.experts[f"expert_{i}"]
+        expert.W_1.data, expert.W_2.data = their_expert.wi.weight.data.T, their_expert.wo.weight.data.T
     X = normal("tokens of a switch", 2, 9, D).float()
     chosen, probability, _ = theirs.router(X)
     G = within_capacity(gates(X @ ours.W_R, 1), 2)
