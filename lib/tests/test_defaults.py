@@ -31,6 +31,9 @@ DEFAULTS = {
     "experiments.first_steps.rows": {"steps": 150},  # the stored table's
     "experiments.reach.rows": {"steps": 300, "tuning": 60},  # the stored table's
     "experiments.past_length.rows": {"texts": "texts"},
+    "experts.Mixture": {"shared": ()},
+    "experts.balance": {"K": 1},  # Fedus et al. 2022
+    "experts.mixture_size": {"shared": 0},
     "generate.generate": {"choose": "most_probable"},
     "generate.probabilities": {"temperature": 1.0, "top_p": 1.0},  # the softmax of the logits as they are
     "generate.sampler": {"temperature": 1.0, "top_p": 1.0},

@@ -1,6 +1,19 @@
 """The table: an entry for every public callable outside the engine."""
 
-from . import costs, efficient, efficient_low_rank, features, files, machines, measures, parts, positions, states, steps
+from . import (
+    costs,
+    efficient,
+    efficient_low_rank,
+    features,
+    files,
+    machines,
+    measures,
+    mixtures,
+    parts,
+    positions,
+    states,
+    steps,
+)
 
 GROUPS = {
     "parts": parts.ENTRIES,
@@ -8,6 +21,7 @@ GROUPS = {
     "efficient": efficient.ENTRIES,
     "steps": steps.ENTRIES,
     "machines": machines.ENTRIES,
+    "mixtures": mixtures.ENTRIES,
     "collapse": measures.COLLAPSE,
     "spectral": measures.SPECTRAL,
     "measure": measures.MEASURE,
