@@ -1,6 +1,6 @@
 """The table: an entry for every public callable outside the engine."""
 
-from . import costs, efficient, efficient_low_rank, features, files, machines, measures, parts, positions, states, steps
+from . import compress, costs, efficient, efficient_low_rank, features, files, machines, measures, parts, positions, states, steps
 
 GROUPS = {
     "parts": parts.ENTRIES,
@@ -17,5 +17,6 @@ GROUPS = {
     "files": files.ENTRIES,
     "states": states.ENTRIES,
     "costs": costs.ENTRIES,
+    "compress": compress.ENTRIES,
 }
 ENTRIES = [entry for group in GROUPS.values() for entry in group]
