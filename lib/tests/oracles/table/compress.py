@@ -75,7 +75,7 @@ ENTRIES = [
         "compress.remove_weight",
         lambda w, G, q: compress.remove_weight(w, G, q),
         remove_weight,
-        {"w": Real("3"), "G": Other(form), "q": Count(1, least=0)},
+        {"w": Real("3"), "G": Other("a symmetric, positive definite matrix", form), "q": Count(1, least=0)},
         dtypes=LARGE,
     ),
     Entry(
