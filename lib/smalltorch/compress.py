@@ -37,7 +37,7 @@ def ternarise(X: Float[Tensor, "*batch group"]) -> Float[Tensor, "*batch group"]
     """The nearest group of the three values -a, 0 and a, over all a: the k largest become their mean size.
 
     With k the number for which (sum of the k largest |x|)^2 / k is largest. Computed in float64. Chapter `compression`.
-    Source: Li and Liu (2016), who approximate k by a threshold.
+    Source: Li and Liu (2016) for the distance that is minimised.
 
         >>> ternarise(torch.tensor([0.1, 0.2, -0.8, 1.0]))
         tensor([ 0.0000,  0.0000, -0.9000,  0.9000])

@@ -40,7 +40,9 @@ def ternarise(X):
 
 def remove_weight(w, G, q):
     finite(w, G)
-    if q < 0 or q >= len(w) or abs(G - G.T).max() > 1e-6 * abs(G).max() or np.linalg.eigvalsh(G.astype(float)).min() <= 0:
+    if not 0 <= q < len(w) or abs(G - G.T).max() > 1e-6 * abs(G).max():
+        raise Outside("a weight and a symmetric matrix")
+    if np.linalg.eigvalsh(G.astype(float)).min() <= 0:
         raise Outside("a weight and a distance")
     G = G.astype(float)
     rest = [i for i in range(len(w)) if i != q]
@@ -58,8 +60,8 @@ def distillation_loss(student, teacher, T):
 
 
 def form(given):
-    A = torch.from_numpy(given.rng.standard_normal((3, 3)))
-    return (A @ A.T + torch.eye(3)).to(given.dtype)
+    A = torch.from_numpy(given.rng.standard_normal((given.sizes["d"], given.sizes["d"])))
+    return (A @ A.T + torch.eye(len(A))).to(given.dtype)
 
 
 ENTRIES = [
@@ -75,7 +77,7 @@ ENTRIES = [
         "compress.remove_weight",
         lambda w, G, q: compress.remove_weight(w, G, q),
         remove_weight,
-        {"w": Real("3"), "G": Other("a symmetric, positive definite matrix", form), "q": Count(1, least=0)},
+        {"w": Real("d"), "G": Other("a symmetric, positive definite matrix", form), "q": Count(1, least=0)},
         dtypes=LARGE,
     ),
     Entry(
