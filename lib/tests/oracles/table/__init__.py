@@ -1,6 +1,7 @@
 """The table: an entry for every public callable outside the engine."""
 
 from . import (
+    compress,
     costs,
     efficient,
     efficient_low_rank,
@@ -31,5 +32,6 @@ GROUPS = {
     "files": files.ENTRIES,
     "states": states.ENTRIES,
     "costs": costs.ENTRIES,
+    "compress": compress.ENTRIES,
 }
 ENTRIES = [entry for group in GROUPS.values() for entry in group]
