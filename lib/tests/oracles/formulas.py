@@ -217,6 +217,58 @@ def adam_steps(G, beta_1=0.9, beta_2=0.999, eps=1e-8):
     return np.stack(found)
 
 
+def adafactor_steps(G):
+    """Row and column sums of one weighted sum of squares."""
+    real(G)
+    if G.ndim != 3 or 0 in G.shape:
+        raise Outside("gradients")
+    found, V = [], 0 * G[0]
+    for t, g in enumerate(G, 1):
+        share = float(t) ** -0.8
+        V = V + share * (g**2 + 1e-30 - V)
+        found.append(g * (V.sum() / (V.sum(1)[:, None] * V.sum(0))) ** 0.5)
+    return np.stack(found)
+
+
+def sm3_bounds(G):
+    """The lesser of the largest of the row and the largest of the column, with what is new."""
+    real(G)
+    if G.ndim != 3 or 0 in G.shape:
+        raise Outside("gradients")
+    found = [G[0] ** 2]
+    for g in G[1:]:
+        before = found[-1]
+        found.append(np.minimum(before.max(1)[:, None] + g**2, before.max(0) + g**2))
+    return np.stack(found)
+
+
+def lion_steps(G):
+    """Signs of sums with the weights that the running mean stands for."""
+    real(G)
+    if G.ndim != 2 or 0 in G.shape:
+        raise Outside("gradients")
+    found = []
+    for t in range(len(G)):
+        ages = np.arange(t)[::-1, None]
+        mixed = 0.1 * G[t] + 0.009 * (0.99**ages * G[:t]).sum(0)
+        found.append((mixed > 0).astype(float) - (mixed < 0).astype(float))
+    return np.stack(found)
+
+
+def adam_mini_steps(G):
+    """Each step by the sums that the running means stand for."""
+    real(G)
+    if G.ndim != 3 or 0 in G.shape:
+        raise Outside("gradients")
+    found = []
+    for t in range(1, len(G) + 1):
+        ages = np.arange(t)[::-1, None, None]
+        m = (0.9**ages * G[:t]).sum(0) / (0.9**ages).sum()
+        v = (0.999**ages * G[:t] ** 2).sum(0).sum(1) / (0.999**ages).sum() / G.shape[2]
+        found.append(m / (v[:, None] ** 0.5 + 1e-8))
+    return np.stack(found)
+
+
 # --- positions --------------------------------------------------------------------------------------------------------
 
 

@@ -1,8 +1,8 @@
-"""optimise."""
+"""optimise, optim."""
 
 import math
 
-from smalltorch import optimise
+from smalltorch import optim, optimise
 
 from .. import formulas as f
 from ..judge import Entry
@@ -52,4 +52,8 @@ ENTRIES = [
         step=4,
         half=5,
     ),
+    Entry("optim.adafactor_steps", lambda G: optim.adafactor_steps(G), f.adafactor_steps, {"G": Real("t n m")}),
+    Entry("optim.sm3_bounds", lambda G: optim.sm3_bounds(G), f.sm3_bounds, {"G": Real("t n m")}),
+    Entry("optim.lion_steps", lambda G: optim.lion_steps(G), f.lion_steps, {"G": Real("t n")}),
+    Entry("optim.adam_mini_steps", lambda G: optim.adam_mini_steps(G), f.adam_mini_steps, {"G": Real("t n m")}),
 ]
