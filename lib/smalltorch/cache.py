@@ -74,9 +74,7 @@ def attend(
     Raises:
         ValueError: if shapes, dtypes or devices do not fit.
     """
-    sizes = check_floats(
-        Q=(Q, "... query d_h"), K=(K, "... key d_h"), V=(V, "... key d_v"), bias=(bias, "... key")
-    )
+    sizes = check_floats(Q=(Q, "... query d_h"), K=(K, "... key d_h"), V=(V, "... key d_v"), bias=(bias, "... key"))
     return softmax(Q @ K.mT / math.sqrt(sizes["d_h"]) + bias[..., None, :]) @ V
 
 

@@ -1,9 +1,10 @@
 """The table: an entry for every public callable outside the engine."""
 
-from . import costs, efficient, efficient_low_rank, features, files, machines, measures, parts, positions, states, steps
+from . import caches, costs, efficient, efficient_low_rank, features, files, machines, measures, parts, positions, states, steps
 
 GROUPS = {
     "parts": parts.ENTRIES,
+    "caches": caches.ENTRIES,
     "positions": positions.ENTRIES,
     "efficient": efficient.ENTRIES,
     "steps": steps.ENTRIES,
