@@ -55,7 +55,7 @@ def unread(dtype, model, tokens):
         torch.zeros(len(tokens), block.attention.kv_heads, 0, block.attention.d_h, dtype=dtype)
         for block in model.blocks
     ]
-    return [(part, part, part[..., 0]) for part in empty]
+    return [(part, part, part.sum(-1)) for part in empty]
 
 
 ENTRIES = [
@@ -96,7 +96,7 @@ ENTRIES = [
     Entry(
         "cache.continued",
         lambda dtype, model, tokens: cache.continued(model, tokens, unread(dtype, model, tokens), past=0),
-        lambda dtype, model, tokens: decoder(dtype).states(torch.as_tensor(tokens)).numpy(),
+        lambda dtype, model, tokens: decoder(dtype).states(torch.as_tensor(tokens)).detach().numpy(),
         {
             "dtype": Precision(),
             "model": Other(
