@@ -1,6 +1,19 @@
 """The table: an entry for every public callable outside the engine."""
 
-from . import caches, costs, efficient, efficient_low_rank, features, files, machines, measures, parts, positions, states, steps
+from . import (
+    caches,
+    costs,
+    efficient,
+    efficient_low_rank,
+    features,
+    files,
+    machines,
+    measures,
+    parts,
+    positions,
+    states,
+    steps,
+)
 
 GROUPS = {
     "parts": parts.ENTRIES,
