@@ -2,6 +2,7 @@
 
 from . import (
     compress,
+    caches,
     costs,
     efficient,
     efficient_low_rank,
@@ -18,6 +19,7 @@ from . import (
 
 GROUPS = {
     "parts": parts.ENTRIES,
+    "caches": caches.ENTRIES,
     "positions": positions.ENTRIES,
     "efficient": efficient.ENTRIES,
     "steps": steps.ENTRIES,
