@@ -19,7 +19,7 @@ from torch.nn.utils import parameters_to_vector
 
 from smalltorch.attention import causal_mask
 from smalltorch.block import PostLN, PreLN
-from smalltorch.parallel import splits
+from smalltorch.parallel import counting, splits
 from smalltorch.parallel.counting import Moved
 from smalltorch.parallel.volume import gpipe, one_f_one_b, share
 
@@ -91,15 +91,17 @@ def fsdp(model: nn.Module, X: Tensor, Y: Tensor, rate: float, steps: int) -> dic
     fully_shard(model, mesh=mesh)
     adam = torch.optim.Adam(model.parameters(), lr=rate, foreach=False)
     held = sum(p.to_local().numel() for p in model.parameters())
-    moved, debug = Moved(), CommDebugMode()
-    with debug, moved:
+    weight, moved = processes * (own.stop - own.start) / len(X), Moved()
+    with moved:
         for _ in range(steps):
             adam.zero_grad()
-            (processes * (own.stop - own.start) / len(X) * F.mse_loss(model(X[own]), Y[own])).backward()
+            (weight * F.mse_loss(model(X[own]), Y[own])).backward()
             adam.step()
+    with CommDebugMode() as debug:  # PyTorch's own count, of one step
+        F.mse_loss(model(X[own]), Y[own]).backward()
     slices = sum(p.grad.to_local().numel() for p in model.parameters())
     states = sum(x.to_local().numel() for p in model.parameters() for x in adam.state[p].values() if x.ndim)
-    theirs = {str(op).rpartition(".")[2]: count for op, count in debug.get_comm_counts().items()}
+    theirs = {counting.SPOKEN[str(op)]: count for op, count in debug.get_comm_counts().items()}
     whole = torch.cat([p.full_tensor().detach().flatten() for p in model.parameters()])
     return {"right": whole, "held": (held, slices, states), "calls": dict(moved.calls), "bytes": dict(moved.bytes),
             "theirs": theirs}  # fmt: skip

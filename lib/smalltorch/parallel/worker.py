@@ -72,7 +72,7 @@ def main(folder: Path, rank: int) -> None:
         dist.barrier()  # nobody leaves while others still listen
         leave(folder / f"{rank}.result", result)
     except BaseException as error:
-        leave(folder / f"{rank}.error", (time.monotonic(), f"{type(error).__name__}: {error}".splitlines()[0]))
+        leave(folder / f"{rank}.error", (time.monotonic(), f"failed: {type(error).__name__}: {error}".splitlines()[0]))
         traceback.print_exc()
         sys.stderr.flush()
         os._exit(1)
