@@ -121,7 +121,9 @@ def listening():
     """The addresses where this process listens, in hexadecimal."""
     inodes = {os.readlink(f"/proc/self/fd/{fd}").partition("[")[2][:-1] for fd in os.listdir("/proc/self/fd") if
               os.path.islink(f"/proc/self/fd/{fd}")}  # fmt: skip
-    lines = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/self/net/{name}").read_text().splitlines()[1:]]
+    lines = [
+        line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/self/net/{name}").read_text().splitlines()[1:]
+    ]
     return [line[1].rpartition(":")[0] for line in lines if line[3] == "0A" and line[9] in inodes]
 
 

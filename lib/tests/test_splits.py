@@ -83,7 +83,9 @@ def test_heads_and_hidden_features(processes):
     block, Z = copy.deepcopy(given()[3]), given()[4].clone().requires_grad_()
     out = block(Z, causal_mask(13))
     out.square().mean().backward()
-    joined = {name: [worker["tensor"]["weights"][name] for worker in found(processes)] for name, _ in block.named_parameters()}
+    joined = {
+        name: [worker["tensor"]["weights"][name] for worker in found(processes)] for name, _ in block.named_parameters()
+    }
     for name, p in block.named_parameters():
         short = name.rpartition(".")[2]
         if short in ("W_Q", "W_K", "W_V", "W_1", "b_Q", "b_K", "b_V", "b_1"):
@@ -98,13 +100,18 @@ def test_heads_and_hidden_features(processes):
         torch.testing.assert_close(worker["dtensor"]["right"], block.ffn(Z).detach(), **CLOSE)
         torch.testing.assert_close(worker["tensor"]["ffn"], block.ffn(Z).detach(), **CLOSE)
         assert (worker["tensor"]["wrong"] - block.ffn(Z)).abs().max() > 1e-2
-        assert worker["tensor"]["calls"] == {"all-reduce": 4} and worker["dtensor"]["calls"] == worker["dtensor"]["theirs"]
+        assert (
+            worker["tensor"]["calls"] == {"all-reduce": 4} and worker["dtensor"]["calls"] == worker["dtensor"]["theirs"]
+        )
 
 
 @BOTH
 def test_tokens(processes):
     block, Z = given()[3:5]
-    rows = [torch.cat([worker["sequence"][name] for worker in found(processes)], -2) for name in ("right", "merged", "wrong")]
+    rows = [
+        torch.cat([worker["sequence"][name] for worker in found(processes)], -2)
+        for name in ("right", "merged", "wrong")
+    ]
     torch.testing.assert_close(rows[0], block(Z, causal_mask(13)).detach(), **CLOSE)
     plain = F.scaled_dot_product_attention(*block.attention.project(Z)).detach()
     torch.testing.assert_close(rows[1], plain, **CLOSE)

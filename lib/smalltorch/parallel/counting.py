@@ -37,9 +37,7 @@ class Moved(TorchDispatchMode):
         self.calls: Counter[str] = Counter()
         self.bytes: Counter[str] = Counter()
 
-    def __torch_dispatch__(
-        self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Callable[..., Any]:
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Callable[..., Any]:
         out = operation(*args, **(kwargs or {}))
         name = str(operation._overloadpacket)
         if name in SPOKEN:

@@ -24,10 +24,20 @@ from smalltorch.parallel.counting import Moved
 from smalltorch.parallel.volume import gpipe, one_f_one_b, share
 
 
-
-def demonstrate(model: nn.Module, X: Tensor, Y: Tensor, block: PreLN, Z: Tensor, layers: list[PostLN], text: Tensor,
-                rate: float, steps: int, seconds: tuple[float, float], parts: int,
-                federated: tuple[Tensor, Tensor, float, tuple[int, ...], int]) -> dict[str, Any]:
+def demonstrate(
+    model: nn.Module,
+    X: Tensor,
+    Y: Tensor,
+    block: PreLN,
+    Z: Tensor,
+    layers: list[PostLN],
+    text: Tensor,
+    rate: float,
+    steps: int,
+    seconds: tuple[float, float],
+    parts: int,
+    federated: tuple[Tensor, Tensor, float, tuple[int, ...], int],
+) -> dict[str, Any]:
     """All demonstrations of the chapter, by their names."""
     torch.manual_seed(0)
     return {
@@ -160,7 +170,9 @@ def sequence_parallel(block: PreLN, Z: Tensor) -> dict[str, Any]:
     with torch.no_grad():
         Q, K, V = block.attention.project(Z)
         merged = splits.ring_attention(Q[:, own], K[:, own], V[:, own], n)
-        each = [splits.attend(Q[:, own], K[:, s], V[:, s])[0] for k in range(processes) for s in [share(n, processes, k)]]
+        each = [
+            splits.attend(Q[:, own], K[:, s], V[:, s])[0] for k in range(processes) for s in [share(n, processes, k)]
+        ]
     return {"right": right, "merged": merged, "wrong": torch.stack(each).mean(0), "bytes": moved.bytes["send"]}
 
 
@@ -194,7 +206,13 @@ def pipeline(layers: list[PostLN], text: Tensor, parts: int, seconds: tuple[floa
                 stage, schedule(processes, rank, parts), batch, lambda y, part: y.square().sum() / text.numel(), seconds
             )
         gradients = {name: p.grad for name, p in stage.named_parameters() if p.ndim == 1}
-        found[name] = {"done": done, "most": most, "losses": losses, "gradients": gradients, "bytes": moved.bytes["send"]}
+        found[name] = {
+            "done": done,
+            "most": most,
+            "losses": losses,
+            "gradients": gradients,
+            "bytes": moved.bytes["send"],
+        }
     return found
 
 

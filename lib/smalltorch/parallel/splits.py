@@ -86,7 +86,9 @@ class ShardedAdam:
 
     def step(self) -> None:
         """Sum the gradients, update this worker's shard, and gather all of them."""
-        gradient = self._filled(self.weight * torch.cat([p.grad.flatten() for p in self.parameters if p.grad is not None]))
+        gradient = self._filled(
+            self.weight * torch.cat([p.grad.flatten() for p in self.parameters if p.grad is not None])
+        )
         self.shard.grad = torch.empty_like(self.shard)
         dist.reduce_scatter_tensor(self.shard.grad, gradient)
         self.adam.step()
@@ -198,9 +200,7 @@ def tensor_split(block: PreLN | PostLN) -> PreLN | PostLN:
     """
     rank, processes = dist.get_rank(), dist.get_world_size()
     heads, features = (share(n, processes, rank) for n in (block.attention.heads, block.ffn.W_1.shape[1]))
-    return type(block)(
-        SplitHeads(block.attention, heads), SplitFFN(block.ffn, features), block.norm_1, block.norm_2
-    )
+    return type(block)(SplitHeads(block.attention, heads), SplitFFN(block.ffn, features), block.norm_1, block.norm_2)
 
 
 # --- the text is split ------------------------------------------------------------------------------------------------

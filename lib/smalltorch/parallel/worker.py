@@ -66,7 +66,9 @@ def main(folder: Path, rank: int) -> None:
         torch.set_num_threads(1)
         work, arguments = pickle.loads(job)
         meeting = dist.FileStore(str(folder / "meeting"), processes)
-        dist.init_process_group("gloo", store=meeting, rank=rank, world_size=processes, timeout=timedelta(seconds=limit))
+        dist.init_process_group(
+            "gloo", store=meeting, rank=rank, world_size=processes, timeout=timedelta(seconds=limit)
+        )
         (folder / f"{rank}.ready").touch()
         result = work(*arguments)
         dist.barrier()  # nobody leaves while others still listen
