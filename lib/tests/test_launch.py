@@ -100,7 +100,8 @@ def test_who_never_meets_the_others_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize("what", ["SIGKILL", "SIGINT"])
 @pytest.mark.parametrize("worker", ["late", "SIGSTOP"])
 def test_no_worker_outlives_its_launcher(what, worker, tmp_path):
-    code = f"import test_launch as t; t.launcher._Worker.look = lambda _: None; t.launch(t.grief, 2, {str(tmp_path)!r}, 0, {worker!r})"
+    blind = "import test_launch as t; t.launcher._Worker.look = lambda _: None"  # or it would see who is stopped
+    code = f"{blind}; t.launch(t.grief, 2, {str(tmp_path)!r}, 0, {worker!r})"
     started = subprocess.Popen(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])},

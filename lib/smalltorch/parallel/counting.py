@@ -1,6 +1,6 @@
 """What workers say to each other, counted while they say it.
 
-PyTorch's `CommDebugMode` counts the calls of collectives; this counts bytes too, and messages from one worker to another.
+PyTorch's `CommDebugMode` counts the calls of collectives; this counts bytes too, and messages to one other worker.
 """
 
 from collections import Counter
@@ -25,8 +25,10 @@ SPOKEN = {
 class Moved(TorchDispatchMode):
     """Counts calls and bytes of what this worker sends or takes part in; a message counts where it is sent.
 
-    The bytes of a collective are those of the whole that it is about: the vector that is summed, the one that is gathered,
-    the one that is scattered. Other kinds of communication are refused, so that nothing goes uncounted. Chapter `parallelism`.
+    The bytes of a collective are those of the whole that it is about: the vector that is summed, the one that is
+    gathered, the one that is scattered. Other kinds of communication are refused, so that nothing goes uncounted.
+
+    Chapter `parallelism`.
 
     Raises:
         ValueError: for a collective of another kind.

@@ -1,10 +1,12 @@
 """Several processes on this machine that run one function together, and end together whatever happens to one of them.
 
-    >>> launch(torch.distributed.get_rank, 2)
+    >>> import torch.distributed as dist
+    >>> launch(dist.get_rank, 2)
     [0, 1]
 
 They speak through `torch.distributed` with the backend gloo, over the loopback interface alone. They meet through a
-file, and the system chooses the ports, so that several launches do not disturb each other. What a worker prints goes to a file.
+file, and the system chooses the ports, so that several launches do not disturb each other. What a worker prints goes
+to a file.
 The launcher watches: a worker that ends early, is stopped, or gives no sign of life ends all of them, and the error
 says in one line which it was. For Linux and macOS.
 """
@@ -20,8 +22,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from smalltorch.shapes import check_integers, check_numbers
 

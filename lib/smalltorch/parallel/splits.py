@@ -1,8 +1,8 @@
 """One step of training, or one layer, on several workers: batch, parameters, matrices, tokens or layers are split.
 
-All functions speak to the default group of `torch.distributed`, so they run where `launch` has started them, in all workers
-alike. Source: Rajbhandari et al., "ZeRO" (2020); Shoeybi et al., "Megatron-LM" (2019); Liu et al., "Ring Attention" (2023);
-Huang et al., "GPipe" (2019); McMahan et al., "Communication-Efficient Learning of Deep Networks" (2017).
+All functions speak to the default group of `torch.distributed`, so they run where `launch` has started them, in all
+workers alike. Source: Rajbhandari et al., "ZeRO" (2020); Shoeybi et al., "Megatron-LM" (2019); Liu et al., "Ring
+Attention" (2023); Huang et al., "GPipe" (2019); McMahan et al., "Communication-Efficient Learning of Deep Networks" (2017).
 """
 
 import math

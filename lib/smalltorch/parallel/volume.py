@@ -71,7 +71,7 @@ def gpipe(stages: int, stage: int, parts: int) -> list[Step]:
 
 
 def one_f_one_b(stages: int, stage: int, parts: int) -> list[Step]:
-    """1F1B: once a stage has as many parts under way as there are stages from it to the last, one back for each forward.
+    """1F1B: as soon as a stage has as many parts under way as stages from it to the last, one back for each forward.
 
         >>> one_f_one_b(2, 0, 3)
         [('F', 0), ('F', 1), ('B', 0), ('F', 2), ('B', 1), ('B', 2)]
@@ -92,8 +92,8 @@ def one_f_one_b(stages: int, stage: int, parts: int) -> list[Step]:
 def earliest(orders: list[list[Step]], forward: int, backward: int) -> list[list[tuple[int, int]]]:
     """When each step of each stage begins and ends, if none waits longer than it must and messages take no time.
 
-    A step waits for the one before it in its stage; forward for the same part in the stage before, backward for the same part
-    in the stage after, and in the last stage for its own forward. Chapter `parallelism`.
+    A step waits for the one before it in its stage; forward for the same part in the stage before, backward for the
+    same part in the stage after, and in the last stage for its own forward. Chapter `parallelism`.
 
     Raises:
         ValueError: for durations below 1, or orders in which a step waits for ever.

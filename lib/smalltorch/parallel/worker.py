@@ -1,7 +1,7 @@
 """One worker of `launch`: `python -m smalltorch.parallel.worker FOLDER RANK`; nobody else calls it.
 
-It says that it lives five times a second, runs its function within a group of gloo on the loopback interface, and leaves
-a result or an error in the folder. When the process that launched it ends, it ends.
+It says five times a second that it lives, runs its function within a group of gloo on the loopback interface, and
+leaves a result or an error in the folder. When the process that launched it ends, it ends.
 """
 
 import ctypes
@@ -23,7 +23,7 @@ PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 def outlive_nobody() -> None:
-    """End with the launcher: its end of our standard input closes when it dies; Linux ends us even where we are stopped."""
+    """End with the launcher: our standard input closes when it dies, and Linux ends us even where we are stopped."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
