@@ -142,12 +142,20 @@ def test_layers(processes):
 
 @BOTH
 def test_federated_averaging_ends_at_its_fixed_point(processes):
-    A, c = (x[:processes, ..., 0] for x in given()[7:])
-    A = A[:, 0]
+    A, c = (x[:processes].flatten() for x in given()[7:])
     for steps, end in found(processes)[0]["federated"].items():
         pull = 1 - (1 - 0.1 * A) ** steps
-        assert float(end) == pytest.approx(float((pull * c[:, 0]).sum() / pull.sum()) if c.ndim > 1 else
-                                           float((pull * c).sum() / pull.sum()), rel=1e-9)  # fmt: skip
+        assert float(end) == pytest.approx(float((pull * c).sum() / pull.sum()), rel=1e-9)
+
+
+@BOTH
+def test_what_is_counted(processes):
+    padded = sum(processes * -(-p.shape[0] // processes) * p[0].numel() for p in given()[0].parameters())
+    for worker in found(processes):
+        assert worker["fsdp"]["bytes"] == {"all-gather": 2 * 8 * STEPS * padded, "reduce-scatter": 8 * STEPS * padded}
+        assert worker["layers by heads"]["bytes"] == {"all-reduce": 2 * 6 * 8 * 7 * 12}
+    sent = sum(worker["layers by tokens"]["bytes"] for worker in found(processes))
+    assert sent == 2 * 6 * 8 * 7 * 12 * (processes - 1)
 
 
 def test_shares_are_even_and_complete():

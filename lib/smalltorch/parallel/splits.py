@@ -2,7 +2,8 @@
 
 All functions speak to the default group of `torch.distributed`, so they run where `launch` has started them, in all
 workers alike. Source: Rajbhandari et al., "ZeRO" (2020); Shoeybi et al., "Megatron-LM" (2019); Liu et al., "Ring
-Attention" (2023); Huang et al., "GPipe" (2019); McMahan et al., "Communication-Efficient Learning of Deep Networks" (2017).
+Attention" (2023); Huang et al., "GPipe" (2019); McMahan et al., "Communication-Efficient Learning of Deep Networks from
+Decentralized Data" (2017).
 """
 
 import math
@@ -64,8 +65,8 @@ def _pass_on(out: Sequence[Tensor], into: Sequence[Tensor]) -> None:
 class ShardedAdam:
     """Adam whose states lie in shards, one for each worker (ZeRO, stages 1 and 2). Chapter `parallelism`.
 
-    All parameters are one vector, filled up to a multiple of P. Its gradient is summed so that each worker gets its shard;
-    each worker updates its shard, with running means of that size; and the shards are gathered.
+    All parameters are one vector, filled up to a multiple of P. Its gradient is summed so that each worker gets its
+    shard; each worker updates its shard, with running means of that size; and the shards are gathered.
 
     Args:
         parameters: of the model, the same on all workers.
@@ -215,8 +216,8 @@ def ring_attention(
 ) -> Float[Tensor, "head own d_v"]:
     """What this worker's tokens read from all n, while keys and values go round. Chapter `parallelism`.
 
-    Worker r has the tokens `share(n, P, r)`. As in `smalltorch.efficient.online.chunked_attention` each query carries its
-    largest score m, the sum of the exp(s_j − m), and the sum of the exp(s_j − m) v_j.
+    Worker r has the tokens `share(n, P, r)`. As in `smalltorch.efficient.online.chunked_attention` each query carries
+    its largest score m, the sum of the exp(s_j − m), and the sum of the exp(s_j − m) v_j.
     """
     rank, processes = dist.get_rank(), dist.get_world_size()
     own = share(n, processes, rank)
