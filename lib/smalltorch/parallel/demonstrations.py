@@ -17,7 +17,7 @@ from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.debug import CommDebugMode
 from torch.nn.utils import parameters_to_vector
 
-from smalltorch.attention import causal_mask
+from smalltorch.attention import attention, causal_mask
 from smalltorch.block import PostLN, PreLN
 from smalltorch.parallel import counting, splits
 from smalltorch.parallel.counting import Moved
@@ -95,12 +95,13 @@ def fsdp(model: nn.Module, X: Tensor, Y: Tensor, rate: float, steps: int) -> dic
     """The same by PyTorch's own `fully_shard`, layer by layer: it averages alike, so the loss is weighted before."""
     model, own, processes = copy.deepcopy(model), _own(len(X)), dist.get_world_size()
     mesh = init_device_mesh("cpu", (processes,))
-    for layer in model:
+    for layer in model.children():
         if isinstance(layer, nn.Linear):
             fully_shard(layer, mesh=mesh, reshard_after_forward=True)
     fully_shard(model, mesh=mesh)
+    parameters: list[Any] = list(model.parameters())
     adam = torch.optim.Adam(model.parameters(), lr=rate, foreach=False)
-    held = sum(p.to_local().numel() for p in model.parameters())
+    held = sum(p.to_local().numel() for p in parameters)
     weight, moved = processes * (own.stop - own.start) / len(X), Moved()
     with moved:
         for _ in range(steps):
@@ -109,10 +110,10 @@ def fsdp(model: nn.Module, X: Tensor, Y: Tensor, rate: float, steps: int) -> dic
             adam.step()
     with CommDebugMode() as debug:  # PyTorch's own count, of one step
         F.mse_loss(model(X[own]), Y[own]).backward()
-    slices = sum(p.grad.to_local().numel() for p in model.parameters())
-    states = sum(x.to_local().numel() for p in model.parameters() for x in adam.state[p].values() if x.ndim)
+    slices = sum(p.grad.to_local().numel() for p in parameters)
+    states = sum(x.to_local().numel() for p in parameters for x in adam.state[p].values() if x.ndim)
     theirs = {counting.SPOKEN[str(op)]: count for op, count in debug.get_comm_counts().items()}
-    whole = torch.cat([p.full_tensor().detach().flatten() for p in model.parameters()])
+    whole = torch.cat([p.full_tensor().detach().flatten() for p in parameters])
     return {"right": whole, "held": (held, slices, states), "calls": dict(moved.calls), "bytes": dict(moved.bytes),
             "theirs": theirs}  # fmt: skip
 
@@ -124,7 +125,7 @@ def ring(x: Tensor) -> dict[str, Any]:
     return {"right": total, "sent": moved.bytes["send"] // x.element_size(), "calls": moved.calls["send"]}
 
 
-def _gradients(run: Any, Z: Tensor, names: dict[str, nn.Parameter]) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+def _gradients(run: Any, Z: Tensor, names: dict[str, nn.Parameter]) -> tuple[Any, Any, dict[str, Any]]:
     Z = Z.clone().requires_grad_()
     out = run(Z)
     out.square().mean().backward()
@@ -137,10 +138,10 @@ def tensor_parallel(block: PreLN, Z: Tensor) -> dict[str, Any]:
     mask = causal_mask(Z.shape[-2])
     with Moved() as moved:
         out, of_input, of_weights = _gradients(lambda Z: split(Z, mask), Z, dict(split.named_parameters()))
-    ffn = split.ffn
+    ffn: Any = split.ffn
     with torch.no_grad():
         part = ffn.activation(Z @ ffn.W_1 + ffn.b_1) @ ffn.W_2
-        wrong = splits._Summed.apply(part + ffn.b_2)
+        wrong = splits.summed(part + ffn.b_2)
         right = ffn(Z)
     held = sum(p.numel() for name, p in split.named_parameters() if "W_" in name)
     return {"right": out, "input": of_input, "weights": of_weights, "ffn": right, "wrong": wrong, "held": held,
@@ -149,7 +150,8 @@ def tensor_parallel(block: PreLN, Z: Tensor) -> dict[str, Any]:
 
 def dtensor(block: PreLN, Z: Tensor) -> dict[str, Any]:
     """The FFN with the layout of its matrices told to PyTorch's DTensor, which finds the sums by itself."""
-    mesh, ffn = init_device_mesh("cpu", (dist.get_world_size(),)), copy.deepcopy(block.ffn)
+    mesh = init_device_mesh("cpu", (dist.get_world_size(),))
+    ffn: Any = copy.deepcopy(block.ffn)
     for name, parameter in list(ffn.named_parameters()):
         axis = {"W_1": 1, "b_1": 0, "W_2": 0}.get(name)
         place = Replicate() if axis is None else Shard(axis)
@@ -164,15 +166,13 @@ def dtensor(block: PreLN, Z: Tensor) -> dict[str, Any]:
 def sequence_parallel(block: PreLN, Z: Tensor) -> dict[str, Any]:
     """A causal block whose tokens are split; and, wrongly, the softmaxes of the parts averaged."""
     n, own, processes = len(Z), _own(len(Z)), dist.get_world_size()
-    heads = splits.RingHeads(block.attention, n, causal=True)
+    heads: Any = splits.RingHeads(block.attention, n, causal=True)
     with torch.no_grad(), Moved() as moved:
         right = PreLN(heads, block.ffn, block.norm_1, block.norm_2)(Z[own])
     with torch.no_grad():
         Q, K, V = block.attention.project(Z)
         merged = splits.ring_attention(Q[:, own], K[:, own], V[:, own], n)
-        each = [
-            splits.attend(Q[:, own], K[:, s], V[:, s])[0] for k in range(processes) for s in [share(n, processes, k)]
-        ]
+        each = [attention(Q[:, own], K[:, s], V[:, s])[0] for k in range(processes) for s in [share(n, processes, k)]]
     return {"right": right, "merged": merged, "wrong": torch.stack(each).mean(0), "bytes": moved.bytes["send"]}
 
 
@@ -189,7 +189,8 @@ def by_tokens(layers: list[PostLN], text: Tensor) -> dict[str, Any]:
     n, own = len(text), text[_own(len(text))]
     with torch.no_grad(), Moved() as moved:
         for layer in layers:
-            own = PostLN(splits.RingHeads(layer.attention, n, False), layer.ffn, layer.norm_1, layer.norm_2)(own)
+            heads: Any = splits.RingHeads(layer.attention, n, False)
+            own = PostLN(heads, layer.ffn, layer.norm_1, layer.norm_2)(own)
     return {"right": own, "bytes": moved.bytes["send"]}
 
 

@@ -17,8 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from smalltorch.attention import MultiHead
-from smalltorch.attention import attention as attend
+from smalltorch.attention import MultiHead, attention
 from smalltorch.block import FFN, PostLN, PreLN
 from smalltorch.parallel.volume import Step, share
 
@@ -59,7 +58,8 @@ def _pass_on(out: Sequence[Tensor], into: Sequence[Tensor]) -> None:
     works = [dist.isend(x.contiguous(), (rank + 1) % processes, tag=tag) for tag, x in enumerate(out)]
     works += [dist.irecv(x, (rank - 1) % processes, tag=tag) for tag, x in enumerate(into)]
     for work in works:
-        work.wait()
+        if work:  # None for whom is not in the group
+            work.wait()
 
 
 class ShardedAdam:
@@ -139,6 +139,18 @@ class _Summed(torch.autograd.Function):
         return gradients[0]
 
 
+def copied(x: Tensor) -> Tensor:
+    """x, whose gradient is summed over the workers. Chapter `parallelism`."""
+    out: Tensor = _Copied.apply(x)  # type: ignore[no-untyped-call]
+    return out
+
+
+def summed(x: Tensor) -> Tensor:
+    """The sum of x over the workers, whose gradient is that of each term. Chapter `parallelism`."""
+    out: Tensor = _Summed.apply(x)  # type: ignore[no-untyped-call]
+    return out
+
+
 class SplitFFN(nn.Module):
     """A share of the hidden features: columns of W_1, rows of W_2. The results are summed, then b_2 is added once.
 
@@ -152,14 +164,14 @@ class SplitFFN(nn.Module):
         self.activation = whole.activation
 
     def forward(self, X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
-        return _Summed.apply(self.activation(_Copied.apply(X) @ self.W_1 + self.b_1) @ self.W_2) + self.b_2
+        return summed(self.activation(copied(X) @ self.W_1 + self.b_1) @ self.W_2) + self.b_2
 
 
-def _projected(X: Tensor, attention: nn.Module, d_h: int) -> list[Tensor]:
+def _projected(X: Tensor, heads_of: nn.Module, d_h: int) -> list[Tensor]:
     """Q, K and V by heads."""
     heads = []
     for letter in "QKV":
-        W, b = getattr(attention, f"W_{letter}"), getattr(attention, f"b_{letter}")
+        W, b = getattr(heads_of, f"W_{letter}"), getattr(heads_of, f"b_{letter}")
         heads.append((X @ W if b is None else X @ W + b).unflatten(-1, (-1, d_h)).transpose(-3, -2))
     return heads
 
@@ -189,8 +201,9 @@ class SplitHeads(nn.Module):
         self, X: Float[Tensor, "*batch n d"], mask: Tensor | None = None, cache: None = None
     ) -> tuple[Float[Tensor, "*batch n d"], Float[Tensor, "*batch head n n"]]:
         """The output of all heads, and the attention matrices of these."""
-        read, A = attend(*_projected(_Copied.apply(X), self, self.d_h), mask)
-        output = _Summed.apply(read.transpose(-3, -2).flatten(-2) @ self.W_O)
+        Q, K, V = _projected(copied(X), self, self.d_h)
+        read, A = attention(Q, K, V, mask)
+        output = summed(read.transpose(-3, -2).flatten(-2) @ self.W_O)
         return output if self.b_O is None else output + self.b_O, A
 
 
@@ -200,8 +213,10 @@ def tensor_split(block: PreLN | PostLN) -> PreLN | PostLN:
     Chapter `parallelism`.
     """
     rank, processes = dist.get_rank(), dist.get_world_size()
-    heads, features = (share(n, processes, rank) for n in (block.attention.heads, block.ffn.W_1.shape[1]))
-    return type(block)(SplitHeads(block.attention, heads), SplitFFN(block.ffn, features), block.norm_1, block.norm_2)
+    ffn: Any = block.ffn
+    heads, features = (share(n, processes, rank) for n in (block.attention.heads, ffn.W_1.shape[1]))
+    own: Any = SplitHeads(block.attention, heads)
+    return type(block)(own, SplitFFN(ffn, features), block.norm_1, block.norm_2)
 
 
 # --- the text is split ------------------------------------------------------------------------------------------------
@@ -248,7 +263,8 @@ class RingHeads(nn.Module):
 
     def forward(self, X: Float[Tensor, "own d"], mask: None = None, cache: None = None) -> tuple[Tensor, None]:
         """The output for the worker's tokens; there is no matrix."""
-        read = ring_attention(*_projected(X, self.whole, self.whole.d_h), self.n, self.causal)
+        Q, K, V = _projected(X, self.whole, self.whole.d_h)
+        read = ring_attention(Q, K, V, self.n, self.causal)
         output = read.transpose(-3, -2).flatten(-2) @ self.whole.W_O
         return output if self.whole.b_O is None else output + self.whole.b_O, None
 
@@ -317,5 +333,6 @@ def run_pipeline(
         if kind == "B" and rank and x.grad is not None:
             send(x.grad, rank - 1, 2 * part + 1)
     for work, _ in sent:
-        work.wait()
+        if work:
+            work.wait()
     return done, most, losses

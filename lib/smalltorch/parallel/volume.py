@@ -99,7 +99,8 @@ def earliest(orders: list[list[Step]], forward: int, backward: int) -> list[list
         ValueError: for durations below 1, or orders in which a step waits for ever.
     """
     check_integers(1, forward=forward, backward=backward)
-    last, ends = len(orders) - 1, {}
+    last = len(orders) - 1
+    ends: dict[tuple[str, int, int], int] = {}
     times: list[list[tuple[int, int]]] = [[] for _ in orders]
     while any(len(done) < len(order) for done, order in zip(times, orders, strict=True)):
         before = len(ends)

@@ -62,10 +62,11 @@ def main(folder: Path, rank: int) -> None:
         os.environ["GLOO_SOCKET_IFNAME"] = LOOPBACK
         import torch  # late: to import it takes seconds, and the launcher sees us live meanwhile
         import torch.distributed as dist
+        from torch._C._distributed_c10d import FileStore
 
         torch.set_num_threads(1)
         work, arguments = pickle.loads(job)
-        meeting = dist.FileStore(str(folder / "meeting"), processes)
+        meeting = FileStore(str(folder / "meeting"), processes)
         dist.init_process_group(
             "gloo", store=meeting, rank=rank, world_size=processes, timeout=timedelta(seconds=limit)
         )
