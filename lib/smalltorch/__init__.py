@@ -7,6 +7,7 @@
     spectral  measure  collapse          how much attention amplifies, how alike tokens become
     curvature                            how steep a loss is
     efficient                            what makes attention cheaper, and what layers cost
+    parallel                             one model on several processes
     engine                               derivations, numerical checks, the record
     experiments                          long runs, with their tables
     data  files                          the book's texts, files written whole

@@ -9,8 +9,9 @@ from typing import Any
 
 import smalltorch
 
-# The engine and its aliases; drawings (`test_draw`), long runs and their tables (`test_long_runs`, `test_table`).
-ELSEWHERE = ("engine", "derive", "verify", "ledger", "draw", "experiments.runner", "experiments.table")
+# The engine and its aliases; drawings (`test_draw`), long runs and their tables (`test_long_runs`, `test_table`); what
+# needs several processes (`test_launch`, `test_splits`).
+ELSEWHERE = ("engine", "derive", "verify", "ledger", "draw", "experiments.runner", "experiments.table", "parallel")
 
 
 def modules() -> list[str]:
