@@ -34,6 +34,12 @@ def test_adafactor_makes_no_step_without_a_gradient():
     assert (adafactor_steps(G)[:, 1] == 0).all()
 
 
+def test_adafactor_where_neither_row_nor_column_has_a_gradient_in_32_bits():
+    G = torch.zeros(2, 2, 2)
+    G[:, 0, 0] = 1
+    torch.testing.assert_close(adafactor_steps(G), G)
+
+
 def test_sm3_has_never_less_than_the_sum():
     G = gradients(8, 4, 3)
     bounds, sums = sm3_bounds(G), G.square().cumsum(0)
