@@ -35,14 +35,14 @@ def adafactor_steps(G: Float[Tensor, "t n m"]) -> Float[Tensor, "t n m"]:
         beta = 1 - t**-0.8
         square = check_range(g**2, G=G) + 1e-30
         rows, columns = beta * rows + (1 - beta) * square.sum(1), beta * columns + (1 - beta) * square.sum(0)
-        steps.append(g / (rows / rows.sum()).sqrt()[:, None] / columns.sqrt())  # their product may be 0
+        steps.append(g / (rows / rows.sum()).sqrt()[:, None] / columns.sqrt())  # the product of both may be 0
     return torch.stack(steps)
 
 
 def sm3_bounds(G: Float[Tensor, "t n m"]) -> Float[Tensor, "t n m"]:
     """nu_t = min(row_i, column_j) + g^2: what SM3-II has for the sums of g^2, and never less. Chapter `memory`.
 
-    Kept are the largest nu_t of each row and column, n + m numbers. Its steps are g / sqrt(nu_t), and 0 where nu_t is 0.
+    Kept are the largest nu_t of each row and column, n + m numbers. Its steps are g / sqrt(nu_t), where 0/0 is 0.
 
         >>> sm3_bounds(torch.tensor([[[1.0, 0.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]]]).double())[1]
         tensor([[1., 0.],
