@@ -92,7 +92,7 @@ def test_gates():
 
 def test_a_bias_does_not_enter_gates_that_sum_to_1():
     S = normal("logits of biased gates", 9, E)
-    biased = gates(S, 2, renormalise=True, bias=torch.tensor([9.0, 0.0, 0.0, 9.0]).double())
+    biased = gates(S, 2, renormalise=True, bias=torch.tensor([9.0, 0.0, 0.0, 12.0]).double())
     torch.testing.assert_close(biased[:, [0, 3]], S[:, [0, 3]].softmax(-1))
 
 
