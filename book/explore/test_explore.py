@@ -10,7 +10,7 @@ from docutils import nodes
 from docutils.utils import new_document
 
 from deepdive import explore as extension
-from explore import reference, softmax
+from explore import past, reference, softmax
 
 ROOT = Path(__file__).resolve().parents[2]
 STATE = {"scores": [1.0, 0.0, -2.0], "n": 2, "temperature": 0.5}
@@ -75,4 +75,5 @@ def test_the_box_stands_below_its_figure_and_on_no_other_page_or_paper():
 
 def test_what_a_figure_has_stored_is_read_with_it():
     stored = {one.name: one.stored for one in extension.read(ROOT) if one.stored}
-    assert list(stored) == ["sampling"] and len(json.loads(stored["sampling"])["names"]) == 100
+    assert list(stored) == ["sampling", "past"] and len(json.loads(stored["sampling"])["names"]) == 100
+    assert json.loads(stored["past"]) == past.losses()  # of the library's table; `python -m explore.past` writes it
