@@ -34,20 +34,24 @@ def gates(
     Raises:
         ValueError: for logits that are not finite, or K that is not one of 1 to E.
     """
-    E = check_floats(S=(S, "... n E"))["E"]
+    check_floats(S=(S, "... n E"))
     check_finite(S=S)
-    check_integers(1, K=K)
     check_type(bool, renormalise=renormalise)
-    if K > E:
-        raise ValueError(f"K: expected at most E = {E}, got {K}")
     if bias is not None:
         check_floats(S=(S, "... n E"), bias=(bias, "E"))
         check_finite(bias=bias)
-    ranked = S if bias is None else S + bias
-    chosen = torch.zeros_like(S).scatter(-1, ranked.topk(K, dim=-1).indices, 1.0)
+    chosen = _best(S if bias is None else S + bias, K)
     if renormalise:
         return S.masked_fill(chosen == 0, -math.inf).softmax(-1)
     return S.softmax(-1) * chosen
+
+
+def _best(ranked: Tensor, K: int) -> Tensor:
+    """1 where the expert is one of the token's K best, 0 elsewhere."""
+    check_integers(1, K=K)
+    if ranked.shape[-1] < K:
+        raise ValueError(f"K: expected at most E = {ranked.shape[-1]}, got {K}")
+    return torch.zeros_like(ranked).scatter(-1, ranked.topk(K, dim=-1).indices, 1.0)
 
 
 def within_capacity(G: Float[Tensor, "*batch n E"], capacity: int) -> Float[Tensor, "*batch n E"]:
@@ -80,10 +84,11 @@ def balance(S: Float[Tensor, "n E"], K: int = 1) -> Balance:
     Raises:
         ValueError: as `gates`.
     """
-    size = check_floats(S=(S, "n E"))
-    f = (gates(S, K, renormalise=True) > 0).to(S.dtype).mean(0) / K
+    E = check_floats(S=(S, "n E"))["E"]
+    check_finite(S=S)
+    f = _best(S.detach(), K).mean(0) / K
     P = S.softmax(-1).mean(0)
-    return Balance(f, P, size["E"] * (f * P).sum())
+    return Balance(f, P, E * (f * P).sum())
 
 
 class Mixture(nn.Module):

@@ -90,6 +90,18 @@ def test_gates():
     assert (biased[:, [0, 1, 3]] == 0).all()
 
 
+def test_a_bias_does_not_enter_gates_that_sum_to_1():
+    S = normal("logits of biased gates", 9, E)
+    biased = gates(S, 2, renormalise=True, bias=torch.tensor([9.0, 0.0, 0.0, 12.0]).double())
+    torch.testing.assert_close(biased[:, [0, 3]], S[:, [0, 3]].softmax(-1))
+
+
+def test_an_expert_whose_gate_is_rounded_to_0_was_chosen():
+    f, _, loss = balance(torch.tensor([[0.0, -200.0, -300.0]]), K=2)
+    torch.testing.assert_close(f, torch.tensor([0.5, 0.5, 0.0]))
+    assert loss == 1.5
+
+
 def test_shared_experts_run_for_every_token():
     shared = FFN(D, D_E)
     without = Mixture(D, [FFN(D, D_E) for _ in range(E)], 1, renormalise=True)
@@ -126,6 +138,10 @@ def test_bad_input_is_named():
     S = normal("bad logits", 3, E)
     with pytest.raises(ValueError, match="K: expected at most"):
         gates(S, 5)
+    with pytest.raises(ValueError, match="K: expected at most"):
+        balance(S, 5)
+    with pytest.raises(ValueError, match="S"):
+        balance(S / 0)
     with pytest.raises(ValueError, match="K: expected at most"):
         mixture_size(2, 2, 2, 3, gated=True)
     with pytest.raises(ValueError, match="K: expected at most"):

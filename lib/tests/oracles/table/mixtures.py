@@ -48,7 +48,9 @@ def kept(G, capacity):
 
 def balanced(S, K):
     f.real(S)
-    load = (gated(S, K, True) > 0).astype(float).mean(0) / K
+    if not np.isfinite(np.asarray(S, dtype=float)).all():
+        raise Outside("finite logits")
+    load = chosen(S, K).mean(0) / K
     P = softmax(S).mean(0)
     return load, P, S.shape[-1] * (load * P).sum()
 
