@@ -8,13 +8,15 @@ and values by token.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from smalltorch.attention import causal_mask, softmax
+from smalltorch.block import PreLN
 from smalltorch.models import Decoder
 from smalltorch.shapes import check_finite, check_floats, check_integers, check_shapes, check_tokens, check_type
 
@@ -123,7 +125,7 @@ def quantised(X: Float[Tensor, "*batch n d"], bits: int, dim: int) -> Float[Tens
         >>> quantised(torch.tensor([[0.0, 1.0, 2.0, 9.0]]).double(), bits=2, dim=-1)
         tensor([[0., 0., 3., 9.]], dtype=torch.float64)
 
-    Chapter `kv-cache`. Source: Liu et al. (2024), section 3.
+    Chapter `kv-cache`. Source: Liu et al. (2024), who round keys by channel and values by token.
 
     Raises:
         ValueError: unless X is of floating point and finite, bits lies between 1 and 16, and dim is -1 or -2.
@@ -161,7 +163,7 @@ def continued(
         raise ValueError(f"cache: expected a part for each of {len(model.blocks)} layers, got {len(cache)}")
     X = model.E[tokens]
     new = kept_bias(causal_mask(n)).to(X)
-    for block, (K, V, bias) in zip(model.blocks, cache, strict=True):
+    for block, (K, V, bias) in zip(cast(Iterable[PreLN], model.blocks), cache, strict=True):
         heads = block.attention
         # what stands before the new tokens has a place, for their positions, but is not read
         before = X.new_zeros(len(X), past, X.shape[-1])
