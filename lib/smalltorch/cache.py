@@ -166,13 +166,15 @@ def continued(
     for block, (K, V, bias) in zip(cast(Iterable[PreLN], model.blocks), cache, strict=True):
         heads = block.attention
         # what stands before the new tokens has a place, for their positions, but is not read
-        before = X.new_zeros(len(X), past, X.shape[-1])
-        Q, K_new, V_new = heads.project(torch.cat([before, block.norm_1(X)], 1))
-        shared = heads.heads // heads.kv_heads
-        K, V, bias = (part.to(X).repeat_interleave(shared, 1) for part in (K, V, bias))
-        K, V = torch.cat([K, K_new[:, :, past:]], -2), torch.cat([V, V_new[:, :, past:]], -2)
+        before = X.new_zeros(len(X), heads.kv_heads, past, heads.d_h)
+        Q, K_new, V_new = heads._project(block.norm_1(X), None, [before, before])
+        K, V = (
+            torch.cat([old.to(X), added[:, :, past:]], -2).repeat_interleave(heads.heads // heads.kv_heads, 1)
+            for old, added in ((K, K_new), (V, V_new))
+        )
+        bias = bias.to(X).repeat_interleave(heads.heads // heads.kv_heads, 1)
         bias = torch.cat([bias[:, :, None].expand(-1, -1, n, -1), new.expand(*bias.shape[:2], n, n)], -1)
-        A = softmax(Q[:, :, past:] @ K.mT / math.sqrt(heads.d_h) + bias)
+        A = softmax(Q @ K.mT / math.sqrt(heads.d_h) + bias)
         X = X + (A @ V).transpose(1, 2).flatten(2) @ heads.W_O
         X = X + block.ffn(block.norm_2(X))
     return model.norm(X)
