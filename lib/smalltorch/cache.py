@@ -8,13 +8,15 @@ and values by token.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from smalltorch.attention import causal_mask, softmax
+from smalltorch.block import PreLN
 from smalltorch.models import Decoder
 from smalltorch.shapes import check_finite, check_floats, check_integers, check_shapes, check_tokens, check_type
 
@@ -123,7 +125,7 @@ def quantised(X: Float[Tensor, "*batch n d"], bits: int, dim: int) -> Float[Tens
         >>> quantised(torch.tensor([[0.0, 1.0, 2.0, 9.0]]).double(), bits=2, dim=-1)
         tensor([[0., 0., 3., 9.]], dtype=torch.float64)
 
-    Chapter `kv-cache`. Source: Liu et al. (2024), section 3.
+    Chapter `kv-cache`. Source: Liu et al. (2024), who round keys by channel and values by token.
 
     Raises:
         ValueError: unless X is of floating point and finite, bits lies between 1 and 16, and dim is -1 or -2.
@@ -161,16 +163,18 @@ def continued(
         raise ValueError(f"cache: expected a part for each of {len(model.blocks)} layers, got {len(cache)}")
     X = model.E[tokens]
     new = kept_bias(causal_mask(n)).to(X)
-    for block, (K, V, bias) in zip(model.blocks, cache, strict=True):
+    for block, (K, V, bias) in zip(cast(Iterable[PreLN], model.blocks), cache, strict=True):
         heads = block.attention
         # what stands before the new tokens has a place, for their positions, but is not read
-        before = X.new_zeros(len(X), past, X.shape[-1])
-        Q, K_new, V_new = heads.project(torch.cat([before, block.norm_1(X)], 1))
-        shared = heads.heads // heads.kv_heads
-        K, V, bias = (part.to(X).repeat_interleave(shared, 1) for part in (K, V, bias))
-        K, V = torch.cat([K, K_new[:, :, past:]], -2), torch.cat([V, V_new[:, :, past:]], -2)
+        before = X.new_zeros(len(X), heads.kv_heads, past, heads.d_h)
+        Q, K_new, V_new = heads._project(block.norm_1(X), None, [before, before])
+        K, V = (
+            torch.cat([old.to(X), added[:, :, past:]], -2).repeat_interleave(heads.heads // heads.kv_heads, 1)
+            for old, added in ((K, K_new), (V, V_new))
+        )
+        bias = bias.to(X).repeat_interleave(heads.heads // heads.kv_heads, 1)
         bias = torch.cat([bias[:, :, None].expand(-1, -1, n, -1), new.expand(*bias.shape[:2], n, n)], -1)
-        A = softmax(Q[:, :, past:] @ K.mT / math.sqrt(heads.d_h) + bias)
+        A = softmax(Q @ K.mT / math.sqrt(heads.d_h) + bias)
         X = X + (A @ V).transpose(1, 2).flatten(2) @ heads.W_O
         X = X + block.ffn(block.norm_2(X))
     return model.norm(X)
