@@ -8,6 +8,8 @@
     curvature                            how steep a loss is
     efficient                            what makes attention cheaper, and what layers cost
     parallel                             one model on several processes
+    experts  cache                       mixtures, and what a cache may forget
+    optim  compress                      optimisers that keep less, fewer bits and weights
     engine                               derivations, numerical checks, the record
     experiments                          long runs, with their tables
     data  files                          the book's texts, files written whole
