@@ -77,7 +77,7 @@ def _trained(model: nn.Module, X: Tensor, Y: Tensor, rate: float, steps: int, we
         F.mse_loss(model(X[own]), Y[own]).backward()
         splits.average_gradients(model.parameters(), weight)
         adam.step()
-    return parameters_to_vector(model.parameters()).detach()
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
 def data_parallel(model: nn.Module, X: Tensor, Y: Tensor, rate: float, steps: int) -> dict[str, Any]:
