@@ -12,7 +12,7 @@ from torch.nn.utils import parameters_to_vector
 from smalltorch.attention import MultiHead, causal_mask
 from smalltorch.block import FFN, PostLN, PreLN
 from smalltorch.norm import LayerNorm
-from smalltorch.parallel.demonstrations import demonstrate, seen
+from smalltorch.parallel.demonstrations import demonstrate, handed_over
 from smalltorch.parallel.launch import launch
 from smalltorch.parallel.volume import bubble, earliest, gpipe, one_f_one_b, ring_sent, share
 
@@ -62,10 +62,11 @@ def test_one_large_batch(processes, way):
 @BOTH
 def test_one_large_batch_of_texts(processes):
     states, targets, _ = given()[7]
+    wanted = alone(given()[5][0], states, targets)
     for worker in found(processes):
         # b_K has no gradient but rounding, which Adam divides by 1e-8
-        torch.testing.assert_close(worker["data, a layer"]["right"], alone(given()[5][0], states, targets), rtol=0, atol=1e-9)
-        assert (worker["data, a layer"]["wrong"] - alone(given()[5][0], states, targets)).abs().max() > 1e-3
+        torch.testing.assert_close(worker["data, a layer"]["right"], wanted, rtol=0, atol=1e-9)
+        assert (worker["data, a layer"]["wrong"] - wanted).abs().max() > 1e-3
 
 
 @BOTH
@@ -146,7 +147,7 @@ def test_layers(processes):
                 layer, _, rest = key.partition(".")
                 wanted = stack.get_parameter(f"{first + int(layer)}.{rest}")
                 assert gradient.ndim == 1
-                torch.testing.assert_close(gradient, seen(wanted), **CLOSE)
+                torch.testing.assert_close(gradient, handed_over(wanted), **CLOSE)
             assert len(run["gradients"]) == len(list(stack[share(6, processes, rank)].parameters()))
             assert bool(run["losses"]) == (rank == processes - 1)
             times = [t for step in run["done"] for t in step[2:]]
@@ -201,6 +202,6 @@ def test_an_order_that_cannot_be_is_refused():
 def test_what_is_seen_of_a_matrix():
     p = torch.nn.Parameter(torch.zeros(2, 3).double())
     with pytest.raises(ValueError, match="with a gradient"):
-        seen(p)
+        handed_over(p)
     p.grad = torch.tensor([[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]]).double()
-    assert seen(p).tolist() == [1.0, 3.5]
+    assert handed_over(p).tolist() == [1.0, 3.5]

@@ -57,7 +57,7 @@ def demonstrate(
     }  # fmt: skip
 
 
-def seen(parameter: nn.Parameter) -> Tensor:
+def handed_over(parameter: nn.Parameter) -> Tensor:
     """A gradient that is small enough to be handed over: of a vector itself, of a matrix times a fixed vector."""
     gradient = parameter.grad
     if gradient is None:
@@ -216,7 +216,7 @@ def pipeline(layers: list[PostLN], text: Tensor, parts: int, seconds: tuple[floa
             done, most, losses = splits.run_pipeline(
                 stage, schedule(processes, rank, parts), batch, lambda y, part: y.square().sum() / text.numel(), seconds
             )
-        gradients = {name: seen(p) for name, p in stage.named_parameters()}
+        gradients = {name: handed_over(p) for name, p in stage.named_parameters()}
         found[name] = {
             "done": done,
             "most": most,

@@ -1,8 +1,8 @@
 """The table: an entry for every public callable outside the engine."""
 
 from . import (
-    compress,
     caches,
+    compress,
     costs,
     efficient,
     efficient_low_rank,
