@@ -115,13 +115,13 @@ class Seen:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_who_is_found_dead_a_moment_later_is_the_one_that_the_others_suffered_from(first):
+def test_who_is_found_dead_a_moment_later_is_the_one_that_the_others_suffered_from(first, unenforced):
     workers = [Seen("suffers", 0.0, (7.0, "failed")), Seen("dies", launcher.SETTLE / 3, (-2, "was ended"))]
     with pytest.raises(WorkerError, match=r"^dies was ended$"):
         launcher._watch(workers[:: 1 - 2 * first], 60.0)
 
 
-def test_of_two_that_are_silent_the_longer_is_named():
+def test_of_two_that_are_silent_the_longer_is_named(unenforced):
     workers = [Seen("short", silent=launcher.SILENT + 1), Seen("long", silent=launcher.SILENT + 2)]
     with pytest.raises(WorkerError, match="^long has given no sign of life"):
         launcher._watch(workers, 60.0)
