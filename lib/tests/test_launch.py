@@ -54,7 +54,10 @@ def none_left(folder, count):
     end = time.monotonic() + SECONDS
     while not all(map(gone, pids)) and time.monotonic() < end:
         time.sleep(0.05)
-    assert all(map(gone, pids))
+    left = [pid for pid in pids if not gone(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
 
 
 def test_workers_run_together_and_give_their_results_by_rank(capfd):
@@ -71,12 +74,12 @@ def test_workers_run_together_and_give_their_results_by_rank(capfd):
         ("SIGSEGV", "worker 1 of 2 was ended by SIGSEGV"),
         ("raise", "worker 1 of 2 failed: KeyError: 'first line\\nsecond line'"),
         ("exit", "worker 1 of 2 ended with status 3"),
-        ("deaf", "worker 1 of 2 has given no sign of life for 2 s"),
+        ("deaf", "worker 1 of 2 has given no sign of life for 5 s"),
     ],
 )
 def test_grief_of_one_ends_all_in_one_line(what, said, tmp_path, monkeypatch, capfd):
     if what == "deaf":
-        monkeypatch.setattr(launcher, "SILENT", 2.0)
+        monkeypatch.setattr(launcher, "SILENT", 5.0)
     with pytest.raises(WorkerError) as error:
         launch(grief, 2, str(tmp_path), 1, what)
     assert str(error.value) == said and error.value.log.startswith("said to the log")
@@ -85,9 +88,48 @@ def test_grief_of_one_ends_all_in_one_line(what, said, tmp_path, monkeypatch, ca
     assert capfd.readouterr() == ("", "")
 
 
+def patient(seconds):
+    time.sleep(seconds)
+    return dist.get_rank()
+
+
+def test_who_works_for_long_is_not_taken_for_silent(monkeypatch):
+    monkeypatch.setattr(launcher, "SILENT", 5.0)
+    assert launch(patient, 2, 7.0) == [0, 1]
+
+
+class Seen:
+    """A worker as the launcher sees it: when it comes to grief, and what is said of it then."""
+
+    ready, done, log = True, False, Path(os.devnull)
+
+    def __init__(self, name, after=0.0, complaint=None, silent=0.0):
+        self.name, self.due, self.later = name, time.monotonic() + after, complaint
+        self.beaten = time.monotonic() - silent
+
+    def look(self):
+        pass
+
+    def complaint(self):
+        return self.later if time.monotonic() >= self.due else None
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_who_is_found_dead_a_moment_later_is_the_one_that_the_others_suffered_from(first, unenforced):
+    workers = [Seen("suffers", 0.0, (7.0, "failed")), Seen("dies", launcher.SETTLE / 3, (-2, "was ended"))]
+    with pytest.raises(WorkerError, match=r"^dies was ended$"):
+        launcher._watch(workers[:: 1 - 2 * first], 60.0)
+
+
+def test_of_two_that_are_silent_the_longer_is_named(unenforced):
+    workers = [Seen("short", silent=launcher.SILENT + 1), Seen("long", silent=launcher.SILENT + 2)]
+    with pytest.raises(WorkerError, match="^long has given no sign of life"):
+        launcher._watch(workers, 60.0)
+
+
 def test_the_time_limit_is_one(tmp_path):
-    with pytest.raises(WorkerError, match=r"^worker 0 of 2 is not done within 1 s$"):
-        launch(grief, 2, str(tmp_path), 0, "late", limit=1.0)
+    with pytest.raises(WorkerError, match=r"^worker 0 of 2 is not done within 5 s$"):
+        launch(grief, 2, str(tmp_path), 0, "late", limit=5.0)
     none_left(tmp_path, 2)
 
 

@@ -32,6 +32,7 @@ def demonstrate(
     Z: Tensor,
     layers: list[PostLN],
     text: Tensor,
+    distilled: tuple[Tensor, Tensor, float],
     rate: float,
     steps: int,
     seconds: tuple[float, float],
@@ -42,6 +43,7 @@ def demonstrate(
     torch.manual_seed(0)
     return {
         "data": data_parallel(model, X, Y, rate, steps),
+        "data, a layer": data_parallel(layers[0], *distilled, steps),
         "zero": zero(model, X, Y, rate, steps),
         "fsdp": fsdp(model, X, Y, rate, steps),
         "ring": ring(parameters_to_vector(model.parameters()).detach()),
@@ -55,19 +57,27 @@ def demonstrate(
     }  # fmt: skip
 
 
+def handed_over(parameter: nn.Parameter) -> Tensor:
+    """A gradient that is small enough to be handed over: of a vector itself, of a matrix times a fixed vector."""
+    gradient = parameter.grad
+    if gradient is None:
+        raise ValueError("parameter: expected one with a gradient, got one without")
+    return gradient if gradient.ndim < 2 else gradient @ torch.linspace(1, 2, gradient.shape[-1], dtype=gradient.dtype)
+
+
 def _own(n: int) -> slice:
     return share(n, dist.get_world_size(), dist.get_rank())
 
 
 def _trained(model: nn.Module, X: Tensor, Y: Tensor, rate: float, steps: int, weight: float) -> Tensor:
-    model = copy.deepcopy(model)
+    model = copy.deepcopy(model).requires_grad_()
     adam, own = torch.optim.Adam(model.parameters(), lr=rate), _own(len(X))
     for _ in range(steps):
         adam.zero_grad()
         F.mse_loss(model(X[own]), Y[own]).backward()
         splits.average_gradients(model.parameters(), weight)
         adam.step()
-    return parameters_to_vector(model.parameters()).detach()
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
 
 
 def data_parallel(model: nn.Module, X: Tensor, Y: Tensor, rate: float, steps: int) -> dict[str, Any]:
@@ -206,7 +216,7 @@ def pipeline(layers: list[PostLN], text: Tensor, parts: int, seconds: tuple[floa
             done, most, losses = splits.run_pipeline(
                 stage, schedule(processes, rank, parts), batch, lambda y, part: y.square().sum() / text.numel(), seconds
             )
-        gradients = {name: p.grad for name, p in stage.named_parameters() if p.ndim == 1}
+        gradients = {name: handed_over(p) for name, p in stage.named_parameters()}
         found[name] = {
             "done": done,
             "most": most,

@@ -26,8 +26,9 @@ from typing import Any
 from smalltorch.shapes import check_integers, check_numbers
 
 LOOK = 0.02  # seconds between two looks at the workers
-START = 120.0  # seconds that a worker may take until it has imported torch and met the others
-SILENT = 10.0  # seconds without a sign of life, once it has
+SETTLE = 0.3  # seconds from the first complaint until all are asked once more
+START = 300.0  # seconds that a worker may take until it has imported torch and met the others, on a busy machine
+SILENT = 60.0  # seconds without a sign of life, once it has
 
 
 class WorkerError(RuntimeError):
@@ -38,7 +39,7 @@ class WorkerError(RuntimeError):
         self.log = log
 
 
-def launch(work: Callable[..., Any], processes: int, *arguments: Any, limit: float = 120.0) -> list[Any]:
+def launch(work: Callable[..., Any], processes: int, *arguments: Any, limit: float = 600.0) -> list[Any]:
     """What `work(*arguments)` returns in each of so many processes, by rank. Chapter `parallelism`.
 
     Args:
@@ -61,7 +62,7 @@ def launch(work: Callable[..., Any], processes: int, *arguments: Any, limit: flo
     with tempfile.TemporaryDirectory(prefix="launch-") as name:
         folder = Path(name)
         job = pickle.dumps((work, arguments))
-        (folder / "job").write_bytes(pickle.dumps((sys.path, processes, limit, job)))
+        (folder / "job").write_bytes(pickle.dumps((sys.path, processes, job)))
         workers: list[_Worker] = []
         try:
             for rank in range(processes):
@@ -141,7 +142,8 @@ def _watch(workers: list[_Worker], limit: float) -> None:
         for worker in workers:
             worker.look()
         if any(worker.complaint() for worker in workers):
-            for worker in workers:  # once more: the one that the others suffer from may have come to grief since
+            time.sleep(SETTLE)
+            for worker in workers:  # the others may suffer from one that the system has not yet called ended
                 worker.look()
             first = min((w for w in workers if w.complaint()), key=lambda w: w.complaint() or (0, ""))
             raise _error(first, (first.complaint() or (0, ""))[1])
@@ -151,10 +153,10 @@ def _watch(workers: list[_Worker], limit: float) -> None:
         late = [worker for worker in workers if not (worker.ready or worker.done)]
         if late and now - begun > START:
             raise _error(late[0], f"has not met the others within {START:g} s")
-        for worker in workers:
-            if not late and not worker.done and now - worker.beaten > SILENT:
-                raise _error(worker, f"has given no sign of life for {SILENT:g} s")
         if not late:
+            quiet = min((worker for worker in workers if not worker.done), key=lambda worker: worker.beaten)
+            if now - quiet.beaten > SILENT:
+                raise _error(quiet, f"has given no sign of life for {SILENT:g} s")
             met = met or now
             if now - met > limit:
                 raise _error(next(w for w in workers if not w.done), f"is not done within {limit:g} s")

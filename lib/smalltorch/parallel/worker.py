@@ -18,6 +18,7 @@ from pathlib import Path
 from smalltorch.files import replacing
 
 BEAT = 0.2  # seconds between two signs of life
+PATIENCE = timedelta(days=1)  # with the others, for it is the launcher that watches the time
 LOOPBACK = "lo" if sys.platform == "linux" else "lo0"
 PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
@@ -57,7 +58,7 @@ def main(folder: Path, rank: int) -> None:
     outlive_nobody()
     live(folder / f"{rank}.beat")
     try:
-        path, processes, limit, job = pickle.loads((folder / "job").read_bytes())
+        path, processes, job = pickle.loads((folder / "job").read_bytes())
         sys.path[:] = path
         os.environ["GLOO_SOCKET_IFNAME"] = LOOPBACK
         import torch  # late: to import it takes seconds, and the launcher sees us live meanwhile
@@ -67,9 +68,7 @@ def main(folder: Path, rank: int) -> None:
         torch.set_num_threads(1)
         work, arguments = pickle.loads(job)
         meeting = FileStore(str(folder / "meeting"), processes)
-        dist.init_process_group(
-            "gloo", store=meeting, rank=rank, world_size=processes, timeout=timedelta(seconds=limit)
-        )
+        dist.init_process_group("gloo", store=meeting, rank=rank, world_size=processes, timeout=PATIENCE)
         (folder / f"{rank}.ready").touch()
         result = work(*arguments)
         dist.barrier()  # nobody leaves while others still listen
