@@ -147,6 +147,8 @@ def problems(path: Path, root: Path = ROOT) -> list[str]:
             found.append(f"code cell {number} was never run")
         if any(output.output_type == "error" for output in cell.outputs):
             found.append(f"code cell {number} ends in an error")
+        if any(output.get("name") == "stderr" for output in cell.outputs):
+            found.append(f"code cell {number} gives a warning, or writes to stderr")
         if cell.source.rstrip().endswith(";"):
             found.append(f"code cell {number} ends with ';', which hides nothing under nbval: assign to _ instead")
         if re.search(r"(?i)#\s*nbval[-_]|^nbval-", cell.source) or any(

@@ -29,6 +29,8 @@ class Library(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         again.note(self.env, "uses")
+        if unknown := [name for name in self.content if name not in self.env.book_library]:
+            raise self.error(f"library: {', '.join(unknown)}: no module of {FOLDER}")
         return [self.section(self.env.book_library[name]) for name in self.content]
 
     def section(self, module: Module) -> nodes.section:

@@ -38,6 +38,11 @@ def test_every_entry_leads_to_its_source_and_back(tmp_path):
     assert "viewcode-link" not in (tmp_path / "html/searchindex.js").read_text(encoding="utf-8")
 
 
+def test_a_module_that_is_not_there_is_named(tmp_path):
+    files = FILES | {"index.md": "# Library\n\n```{library}\nengine.derive\nengine.none\n```\n"}
+    assert "library: engine.none: no module of lib/smalltorch" in small_build(tmp_path, files, ["library.page"])
+
+
 def test_source_that_a_chapter_shows_leads_to_what_is_said_of_it(tmp_path):
     source = "```python\nclass Derivation:\n    def qed(self): ...\n\ndef own():\n    pass\n```"
     shown = new_output("display_data", data={"text/markdown": source})
