@@ -1,6 +1,7 @@
 // What SmolLM2 pays past the length of its training, with each remedy, by position: the losses of six windows of books, as stored.
 (() => {
   const BINS = 24, BIN = 512, TRAINED = 16, FAR = 20, SHIFTED = 8;   // SHIFTED: the first bin of the control
+  const END = (BINS + 2) * BIN;   // room for the last number of the axis
   const REMEDIES = ['none', 'interpolation', 'base', 'yarn', 'window', 'window+first'];
   const NAMES = ['none', 'all frequencies / 1.5', 'another base', 'YaRN', 'a window', 'a window, and the first token'];
   const WINDOWS = ['mean of six', 'first book, 1', 'first book, 2', 'second book, 1', 'second book, 2', 'third book, 1', 'third book, 2'];
@@ -33,7 +34,7 @@
     views: [
       {
         draw(axes, state, { more }) {
-          const view = axes({ x: [0, BINS * BIN], y: [-0.1, 1.3], xTicks: [0, 4096, 8192, 12288], xLabel: 'position', yLabel: 'nats more' });
+          const view = axes({ x: [0, END], y: [-0.1, 1.3], xTicks: [0, 4096, 8192, 12288], xLabel: 'position', yLabel: 'nats more' });
           view.line([[TRAINED * BIN, -0.1], [TRAINED * BIN, 1.3]], 4, 'trained length');
           view.line(places(more), 1, 'with the remedy');
           view.marks(places(more), 1, '', 3);
@@ -41,7 +42,7 @@
       },
       {
         draw(axes, state, { loss, control }) {
-          const view = axes({ x: [0, BINS * BIN], y: [0, 6], xTicks: [0, 4096, 8192, 12288], xLabel: 'position', yLabel: 'loss, nats' });
+          const view = axes({ x: [0, END], y: [0, 6], xTicks: [0, 4096, 8192, 12288], xLabel: 'position', yLabel: 'loss, nats' });
           view.line(places(control), 4, 'within the training');
           view.line(places(loss), 1, 'with the remedy');
         },
