@@ -143,7 +143,8 @@ def test_who_never_meets_the_others_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize("worker", ["late", "SIGSTOP"])
 def test_no_worker_outlives_its_launcher(what, worker, tmp_path):
     blind = "import test_launch as t; t.launcher._Worker.look = lambda _: None"  # or it would see who is stopped
-    code = f"{blind}; t.launch(t.grief, 2, {str(tmp_path)!r}, 0, {worker!r})"
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in a shell's background job
+    code = f"{heard}; {blind}; t.launch(t.grief, 2, {str(tmp_path)!r}, 0, {worker!r})"
     started = subprocess.Popen(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])},
@@ -157,6 +158,7 @@ def test_no_worker_outlives_its_launcher(what, worker, tmp_path):
         started.wait(SECONDS)
     finally:
         started.kill()
+        started.wait()
     none_left(tmp_path, 2)
 
 
