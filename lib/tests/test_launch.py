@@ -143,7 +143,8 @@ def test_who_never_meets_the_others_is_named(tmp_path, monkeypatch):
 @pytest.mark.parametrize("worker", ["late", "SIGSTOP"])
 def test_no_worker_outlives_its_launcher(what, worker, tmp_path):
     blind = "import test_launch as t; t.launcher._Worker.look = lambda _: None"  # or it would see who is stopped
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in a shell's background job
+    # Interrupts are ignored by what a shell starts in the background, and by all that such a process starts.
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     code = f"{heard}; {blind}; t.launch(t.grief, 2, {str(tmp_path)!r}, 0, {worker!r})"
     started = subprocess.Popen(
         [sys.executable, "-c", code],
