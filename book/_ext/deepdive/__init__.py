@@ -5,7 +5,7 @@
                                      and when a generated one is read again
     ledger  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises,
     glossary                         and terms
-    proof                            proofs that begin with a list
+    proof  rests                     proofs that begin with a list; the map of what rests on what
     code                             the code of the chapters, folded
     formulas                         formulas, typeset
     moved                            old addresses, which lead on
@@ -34,6 +34,7 @@ ROOMS = (
     "systems",
     "parts",
     "blocks",
+    "rests",
     "proof",
     "code",
     "formulas",

@@ -196,6 +196,13 @@ class ExerciseList(BlockList):
     noun = "exercises"
 
 
+def chapter(app: Sphinx, page: str) -> nodes.document:
+    """A chapter as it was read; several pages list what it has, and to load it takes time."""
+    if page not in app.book_chapters:
+        app.book_chapters[page] = app.env.get_doctree(page)
+    return app.book_chapters[page]
+
+
 class FillLists(SphinxPostTransform):
     """Put the blocks of the chapters where a list wants them."""
 
@@ -207,15 +214,9 @@ class FillLists(SphinxPostTransform):
             text = f"{sum(counts)} {place['noun']} in {sum(map(bool, counts))} chapters"
             place.replace_self(nodes.paragraph("", text, classes=["muted"]))
         for place in list(self.document.findall(listing)):
-            doctree = self.read(place["page"])
+            doctree = chapter(self.app, place["page"])
             entries = list(self.entries(doctree, place)) or [nodes.paragraph("", f"It has no {place['noun']}.")]
             place.replace_self([self.head(doctree, place), *entries])
-
-    def read(self, page: str) -> nodes.document:
-        """A chapter as it was read; two pages list what it has, and to load it takes time."""
-        if page not in self.app.book_chapters:
-            self.app.book_chapters[page] = self.env.get_doctree(page)
-        return self.app.book_chapters[page]
 
     def head(self, doctree: nodes.document, place: listing) -> nodes.paragraph:
         """A link to the chapter; with exercises, also what it needs, as its box says it."""
