@@ -90,7 +90,7 @@ def drawing(rows: list[Row], rests: Mapping[str, Iterable[str]], addresses: Mapp
     for row in rows:
         _, y = places[row.labels[0]]
         dots.append(
-            f'<a href="{escape(addresses[row.page])}"><text x="{NAME - 8}" y="{y + 5:.0f}" text-anchor="end">'
+            f'<a href="{escape(addresses[row.page])}"><text class="name" x="{NAME - 8}" y="{y + 5:.0f}">'
             f"{escape(row.name)}</text></a>"
         )
         for k, (label, title) in enumerate(zip(row.labels, row.titles, strict=True), 1):
@@ -98,7 +98,7 @@ def drawing(rows: list[Row], rests: Mapping[str, Iterable[str]], addresses: Mapp
             dots.append(
                 f'<a href="{escape(addresses[row.page])}#{label}" aria-label="{escape(title)}">'
                 f'<title class="nohighlight">{escape(title)}</title><circle cx="{x:.0f}" cy="{y:.0f}" r="{RADIUS}"/>'
-                f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle">{k}</text></a>'
+                f'<text x="{x:.0f}" y="{y + 5:.0f}">{k}</text></a>'
             )
     about = "Each chapter’s theorems as numbered dots, with lines to those that they rest on; the list says the same"
     return (

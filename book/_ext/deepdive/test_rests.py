@@ -61,7 +61,7 @@ def test_what_a_statement_or_a_proof_names_is_drawn_and_said(tmp_path):
     assert text.count('<path class="rests"') == 3
     for page, label, title in (("sinks", "a", "1.1"), ("two-keys", "b", "2.1"), ("two-keys", "c", "2.2")):
         assert f'<a href="notebooks/one/{page}.html#{label}" aria-label="Theorem {title} (About {label})">' in text
-    assert '<a href="notebooks/one/two-keys.html"><text' in text and ">two keys</text>" in text
+    assert '<a href="notebooks/one/two-keys.html"><text class="name"' in text and ">two keys</text>" in text
 
 
 def test_no_theorem_rests_on_itself(tmp_path):
