@@ -1,8 +1,7 @@
 """More features than dimensions: how little they can interfere, a code with many, and what finds them again.
 
-Source: Welch, "Lower bounds on the maximum cross correlation of signals" (1974); DeVore, "Deterministic constructions
-of compressed sensing matrices" (2007); Cunningham et al., "Sparse Autoencoders Find Highly Interpretable Features in
-Language Models" (2023). Chapter `superposition`.
+Source: Welch, "Lower bounds on the maximum cross correlation of signals" (1974); Cunningham et al., "Sparse
+Autoencoders Find Highly Interpretable Features in Language Models" (2023). Chapter `superposition`.
 """
 
 import itertools
@@ -59,7 +58,7 @@ def polynomial_code(p: int, k: int) -> Float[Tensor, "features p_squared"]:
     """p^k unit vectors of p^2 entries, of which no two have a product above (k - 1) / p.
 
     One vector for each polynomial with k coefficients modulo the prime p: 1 / sqrt(p) at the p points of its graph.
-    Chapter `superposition`. Source: DeVore (2007).
+    It is a Reed-Solomon code, written out. Chapter `superposition`.
 
         >>> polynomial_code(2, 2) * 2**0.5       # the lines 0, x, 1 and 1 + x
         tensor([[1., 0., 1., 0.],
