@@ -15,6 +15,7 @@ from . import (
     positions,
     states,
     steps,
+    superposing,
 )
 
 GROUPS = {
@@ -35,5 +36,6 @@ GROUPS = {
     "states": states.ENTRIES,
     "costs": costs.ENTRIES,
     "compress": compress.ENTRIES,
+    "superpose": superposing.ENTRIES,
 }
 ENTRIES = [entry for group in GROUPS.values() for entry in group]
