@@ -34,10 +34,13 @@ def test_words_of_the_code_agree_where_their_polynomials_do(p, k):
     words = polynomial_code(p, k)
     assert words.shape == (p**k, p**2)
     torch.testing.assert_close(words.norm(dim=1), torch.ones(p**k).double())
-    polynomials = list(itertools.product(range(p), repeat=k))
+    graphs = [
+        [sum(c * x**power for power, c in enumerate(polynomial)) % p for x in range(p)]
+        for polynomial in itertools.product(range(p), repeat=k)
+    ]
     for i, j in itertools.combinations(range(len(words)), 2):
-        a, b = ([sum(c * x**power for power, c in enumerate(f)) % p for x in range(p)] for f in (polynomials[i], polynomials[j]))
-        assert float(words[i] @ words[j]) == pytest.approx(sum(u == v for u, v in zip(a, b, strict=True)) / p)
+        agree = sum(u == v for u, v in zip(graphs[i], graphs[j], strict=True))
+        assert float(words[i] @ words[j]) == pytest.approx(agree / p)
     assert float(coherence(words)) == pytest.approx((k - 1) / p)
 
 
