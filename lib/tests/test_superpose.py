@@ -25,7 +25,7 @@ def test_orthonormal_directions_need_no_interference():
 
 @pytest.mark.parametrize("scale", [1e-300, 1.0, 1e300])
 def test_coherence_is_that_of_the_directions(scale):
-    W = scale * torch.tensor([[1.0, 0.0], [3.0, -4.0]], dtype=torch.float64)
+    W = scale * torch.tensor([[1.0, 0.0], [-3.0, 4.0]], dtype=torch.float64)
     assert float(coherence(W)) == pytest.approx(0.6)
 
 
