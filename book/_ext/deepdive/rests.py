@@ -100,7 +100,7 @@ def drawing(rows: list[Row], rests: Mapping[str, Iterable[str]], addresses: Mapp
                 f'<title class="nohighlight">{escape(title)}</title><circle cx="{x:.0f}" cy="{y:.0f}" r="{RADIUS}"/>'
                 f'<text x="{x:.0f}" y="{y + 5:.0f}">{k}</text></a>'
             )
-    about = "Each chapter’s theorems as numbered dots, with lines to those that they rest on; the list says the same"
+    about = "Each chapter’s theorems as numbered circles, with lines to those that they rest on; the list below says the same"
     return (
         f'<div class="picture" style="--least: {0.55 * width:.0f}px"><svg xmlns="http://www.w3.org/2000/svg" '
         f'class="drawn rests-map" role="group" aria-label="{about}" width="{width:.0f}" height="{height}" '
