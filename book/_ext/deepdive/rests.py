@@ -28,13 +28,22 @@ NAME, STEP, ROW, RADIUS, BEND = 150, 44, 30, 11, 0.16  # of the drawing, in pixe
 
 
 @dataclass(frozen=True)
+class Dot:
+    """A theorem: its kind, its number within the chapter, and what it is listed as: “Theorem 2.1 (The winner)”."""
+
+    label: str
+    kind: str
+    number: str
+    title: str
+
+
+@dataclass(frozen=True)
 class Row:
-    """A chapter with its theorems; `titles` as they are listed, such as “Theorem 2.1 (The winner)”."""
+    """A chapter with its theorems."""
 
     page: str
     name: str
-    labels: tuple[str, ...]
-    titles: tuple[str, ...]
+    dots: tuple[Dot, ...]
 
 
 def named(doctree: nodes.document) -> dict[str, tuple[str, ...]]:
@@ -67,14 +76,21 @@ def circles(rests: Mapping[str, Iterable[str]]) -> list[str]:
     return [label for label in rests if label in reached(label)]
 
 
+def shape(kind: str, x: float, y: float) -> str:
+    """A circle for a theorem, a square for a lemma and the like, which are counted by themselves."""
+    if kind == "theorem":
+        return f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{RADIUS}"/>'
+    return f'<rect x="{x - RADIUS:.0f}" y="{y - RADIUS:.0f}" width="{2 * RADIUS}" height="{2 * RADIUS}"/>'
+
+
 def drawing(rows: list[Row], rests: Mapping[str, Iterable[str]], addresses: Mapping[str, str]) -> str:
     """The map as SVG; `addresses` of pages, from where it stands."""
     places = {
-        label: (NAME + STEP * (k + 0.5), ROW * (r + 0.5))
+        dot.label: (NAME + STEP * (k + 0.5), ROW * (r + 0.5))
         for r, row in enumerate(rows)
-        for k, label in enumerate(row.labels)
+        for k, dot in enumerate(row.dots)
     }
-    width = NAME + STEP * (max(len(row.labels) for row in rows) + 1)
+    width = NAME + STEP * (max(len(row.dots) for row in rows) + 1)
     height = ROW * len(rows)
     lines, dots = [], []
     for label, others in rests.items():
@@ -88,19 +104,19 @@ def drawing(rows: list[Row], rests: Mapping[str, Iterable[str]], addresses: Mapp
             )
             width = max(width, x + bend, x2 + bend)
     for row in rows:
-        _, y = places[row.labels[0]]
+        _, y = places[row.dots[0].label]
         dots.append(
             f'<a href="{escape(addresses[row.page])}"><text class="name" x="{NAME - 8}" y="{y + 5:.0f}">'
             f"{escape(row.name)}</text></a>"
         )
-        for k, (label, title) in enumerate(zip(row.labels, row.titles, strict=True), 1):
-            x, y = places[label]
+        for dot in row.dots:
+            x, y = places[dot.label]
             dots.append(
-                f'<a href="{escape(addresses[row.page])}#{label}" aria-label="{escape(title)}">'
-                f'<title class="nohighlight">{escape(title)}</title><circle cx="{x:.0f}" cy="{y:.0f}" r="{RADIUS}"/>'
-                f'<text x="{x:.0f}" y="{y + 5:.0f}">{k}</text></a>'
+                f'<a href="{escape(addresses[row.page])}#{dot.label}" aria-label="{escape(dot.title)}">'
+                f'<title class="nohighlight">{escape(dot.title)}</title>{shape(dot.kind, x, y)}'
+                f'<text x="{x:.0f}" y="{y + 5:.0f}">{dot.number}</text></a>'
             )
-    about = "Each chapter’s theorems as numbered circles, with lines to those that they rest on; the list below says the same"
+    about = "Each chapter’s theorems, with lines to those that they rest on; the list below says the same"
     return (
         f'<div class="picture" style="--least: {0.55 * width:.0f}px"><svg xmlns="http://www.w3.org/2000/svg" '
         f'class="drawn rests-map" role="group" aria-label="{about}" width="{width:.0f}" height="{height}" '
@@ -139,7 +155,7 @@ class DrawMap(SphinxPostTransform):
 
     def in_words(self, rows: list[Row], rests: Mapping[str, Iterable[str]]) -> nodes.bullet_list:
         """What the map shows, as links, for who cannot see or print it."""
-        links = {label: (title, row.page) for row in rows for label, title in zip(row.labels, row.titles, strict=True)}
+        links = {dot.label: (dot.title, row.page) for row in rows for dot in row.dots}
         found = nodes.bullet_list(classes=["rests-list"])
         for label, others in rests.items():
             line = nodes.paragraph()
@@ -154,9 +170,12 @@ class DrawMap(SphinxPostTransform):
         return found
 
     def row(self, page: str, theorems: list[Block]) -> Row:
-        titles = (f"{block.kind.title()} {number(self.env, page, block)} ({block.title})" for block in theorems)
-        name = page.rpartition("/")[2].replace("-", " ")
-        return Row(page, name, tuple(block.label for block in theorems), tuple(titles))
+        return Row(page, page.rpartition("/")[2].replace("-", " "), tuple(self.dot(page, block) for block in theorems))
+
+    def dot(self, page: str, block: Block) -> Dot:
+        whole = number(self.env, page, block)
+        title = f"{block.kind.title()} {whole} ({block.title})"
+        return Dot(block.label, block.kind, whole.rpartition(".")[2], title)
 
 
 def setup(app: Sphinx) -> None:

@@ -64,6 +64,14 @@ def test_what_a_statement_or_a_proof_names_is_drawn_and_said(tmp_path):
     assert '<a href="notebooks/one/two-keys.html"><text class="name"' in text and ">two keys</text>" in text
 
 
+def test_a_lemma_has_a_number_and_a_shape_of_its_own(tmp_path):
+    lemma = theorem("b", "So.", "By {prf:ref}`a`.").replace("{prf:theorem}", "{prf:lemma}")
+    said, text = build(tmp_path, theorem("a", "So.", "So.") + lemma, "")
+    assert said == [] and words(text) == ["Lemma 1.1 (About b) rests on Theorem 1.1 (About a)"]
+    shapes = re.findall(r"</title><(\w+) [^>]*/><text [^>]*>(\d+)</text>", text)
+    assert shapes == [("circle", "1"), ("rect", "1")]
+
+
 def test_no_theorem_rests_on_itself(tmp_path):
     said, _ = build(tmp_path, theorem("a", "By {prf:ref}`b`.", "So."), theorem("b", "By {prf:ref}`a`.", "So."))
     assert len(said) == 2 and "a rests on itself, by way of others" in said[0]
