@@ -56,7 +56,8 @@ def induction_lm(vocabulary: int, n: int, c: float, beta: float, g: float, copie
             parameter.zero_()
         model.E[:, token] = eye
         model.P[:, place] = torch.stack([angle.cos(), angle.sin()], 1)
-        previous, induction = (layer.attention for layer in model.layers)
+        previous, induction = (layer.get_submodule("attention") for layer in model.layers)
+        assert isinstance(previous, MultiHead) and isinstance(induction, MultiHead)
         previous.W_Q[place, :2], previous.W_K[place, :2] = c * root * back, torch.eye(2, dtype=torch.float64)
         previous.W_V[token, :vocabulary], previous.W_O[:vocabulary, before] = eye, eye
         for k in range(copies):

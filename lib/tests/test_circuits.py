@@ -57,6 +57,13 @@ def test_the_second_layer_and_the_logits_are_sharp_as_asked():
     torch.testing.assert_close(logits, g * torch.tensor([other, 2 * other, own, 0.0]).double())
 
 
+def test_copies_share_the_work():
+    text = torch.tensor([[0, 1, 2, 1, 2]])
+    one, two, three = (induction_lm(3, 6, 50.0, 3.0, 2.0, copies=copies)(text) for copies in (1, 2, 3))
+    torch.testing.assert_close(two, one)
+    torch.testing.assert_close(three, one)
+
+
 def test_looking_back_is_a_mean_over_the_last_rows():
     A = normal("attention", 2, 6, 6)
     torch.testing.assert_close(looking_back(A, 2, 3), (A[:, 3, 1] + A[:, 4, 2] + A[:, 5, 3]) / 3)
@@ -110,7 +117,10 @@ def test_what_heads_write_is_the_output_of_attention():
 def test_the_model_is_as_before_after_an_error():
     model, where = decoder(), torch.ones(3, 1, 4, 5, dtype=torch.bool)
     before = model(torch.arange(4)[None])
-    with pytest.raises(ValueError, match="where: expected"), heads_set(model, where, torch.zeros(3, 1, 4, 1, 4).double()):
+    with (
+        pytest.raises(ValueError, match="where: expected"),
+        heads_set(model, where, torch.zeros(3, 1, 4, 1, 4).double()),
+    ):
         model(torch.arange(4)[None])
     torch.testing.assert_close(model(torch.arange(4)[None]), before)
 

@@ -25,6 +25,7 @@ DEFAULTS = {
     "block.CrossPostLN": {"eps": 1e-5},  # torch.nn.Transformer
     "block.FFN": {"activation": torch.nn.functional.gelu},  # Hendrycks and Gimpel 2016: the exact one
     "cache.cache_bytes": {"bits": 16},  # the chapter's own
+    "circuits.induction_lm": {"copies": 1},  # one head
     "collapse.normalise": {"eps": 1e-5},  # torch.nn.LayerNorm
     "curvature.largest_eigenvalue": {"steps": 16},  # the chapters' own
     "efficient.sparse.window_mask": {"gap": 1},  # no gaps

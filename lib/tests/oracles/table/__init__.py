@@ -8,6 +8,7 @@ from . import (
     efficient_low_rank,
     features,
     files,
+    finding,
     machines,
     measures,
     mixtures,
@@ -37,5 +38,6 @@ GROUPS = {
     "costs": costs.ENTRIES,
     "compress": compress.ENTRIES,
     "superpose": superposing.ENTRIES,
+    "circuits": finding.ENTRIES,
 }
 ENTRIES = [entry for group in GROUPS.values() for entry in group]
