@@ -22,6 +22,7 @@ from smalltorch.weights import same_weights
 # By callable: its defaults but for those that leave something out (None, False) or switch it on (True).
 DEFAULTS = {
     "attention.softmax": {"dim": -1},  # over the last axis, as everywhere in the book
+    "attribute.integrated_gradients": {"steps": 16},  # exact for gradients of degree 31 along the way
     "block.CrossPostLN": {"eps": 1e-5},  # torch.nn.Transformer
     "block.FFN": {"activation": torch.nn.functional.gelu},  # Hendrycks and Gimpel 2016: the exact one
     "cache.cache_bytes": {"bits": 16},  # the chapter's own

@@ -1,6 +1,7 @@
 """The table: an entry for every public callable outside the engine."""
 
 from . import (
+    attributing,
     caches,
     compress,
     costs,
@@ -38,6 +39,7 @@ GROUPS = {
     "costs": costs.ENTRIES,
     "compress": compress.ENTRIES,
     "superpose": superposing.ENTRIES,
+    "attribute": attributing.ENTRIES,
     "circuits": finding.ENTRIES,
 }
 ENTRIES = [entry for group in GROUPS.values() for entry in group]
