@@ -10,7 +10,7 @@
     parallel                             one model on several processes
     experts  cache                       mixtures, and what a cache may forget
     optim  compress                      optimisers that keep less, fewer bits and weights
-    superpose  circuits                  features that share a space, heads that work together
+    attribute  superpose  circuits       what an output is due to; features that share a space, heads at work
     engine                               derivations, numerical checks, the record
     experiments                          long runs, with their tables
     data  files                          the book's texts, files written whole
