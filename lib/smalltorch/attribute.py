@@ -1,4 +1,4 @@
-"""Which inputs an output is due to: shares of a game, gradients along a path, relevance handed back, attention rolled out.
+"""Which inputs an output is due to: shares of a game, gradients along a path, relevance handed back, rolled attention.
 
 Source: Shapley, "A Value for n-Person Games" (1953); Sundararajan et al., "Axiomatic Attribution for Deep Networks"
 (2017); Bach et al., "On Pixel-Wise Explanations" (2015); Abnar and Zuidema, "Quantifying Attention Flow in
