@@ -34,7 +34,7 @@ def shapley(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch
     if count < 2 or count != 2**m:
         raise ValueError(f"values: expected 2^m of them, for m >= 1 features, got {count}")
     v, S = values.double(), torch.arange(count, device=values.device)
-    members = sum((S >> i) & 1 for i in range(m))
+    members = ((S[:, None] >> torch.arange(m, device=S.device)) & 1).sum(1)
     share = torch.tensor([1 / (m * math.comb(m - 1, s)) for s in range(m)], dtype=torch.float64, device=v.device)
     shares = []
     for i in range(m):
@@ -65,12 +65,12 @@ def integrated_gradients(
     check_floats(x=(x, " ".join(map(str, x.shape))), baseline=(baseline, " ".join(map(str, x.shape))))
     check_finite(x=x, baseline=baseline)
     nodes, weights = (torch.from_numpy(part).to(x) / 2 for part in np.polynomial.legendre.leggauss(steps))
-    along = lambda part: part.view(-1, *[1] * x.ndim)  # noqa: E731
+    nodes, weights = (part.view(-1, *[1] * x.ndim) for part in (nodes + 0.5, weights))
     way = x.detach() - baseline.detach()
-    points = (baseline.detach() + along(nodes + 0.5) * way).requires_grad_()
+    points = (baseline.detach() + nodes * way).requires_grad_()
     with torch.enable_grad():
         (slopes,) = torch.autograd.grad(f(points).sum(), points)
-    return check_range(way * (along(weights) * slopes).sum(0), x=x, baseline=baseline)
+    return check_range(way * (weights * slopes).sum(0), x=x, baseline=baseline)
 
 
 def relevance(

@@ -140,7 +140,7 @@ def heads_set(
             H = output[1] @ module.project(*inputs)[2]
             if H.shape[:-1] != chosen.shape:
                 raise ValueError(f"where: expected {tuple(H.shape[:-1])} in each layer, got {tuple(chosen.shape)}")
-            change = chosen[..., None] * (new - H)
+            change = torch.where(chosen[..., None], new - H, 0)
             return output[0] + change.transpose(-3, -2).flatten(-2) @ module.W_O, output[1]
 
         return hook
