@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deepdive.book import records
+from deepdive.book import records, systems
 from deepdive.book.chapter import Chapter
 from deepdive.book.contents import Part
 from deepdive.book.essay import Essay, read_essay
@@ -106,3 +106,18 @@ def test_the_essays_of_this_book_are_in_order():
     essays = {name: chapter for name, chapter in whole.chapters.items() if isinstance(chapter, Essay)}
     assert list(essays) == ["landscape"]
     assert [problem for problem in records.problems(whole) if problem.startswith("book/landscape")] == []
+
+
+def test_the_landscape_begins_with_the_numbers_of_what_it_has():
+    whole = records.read_book(ROOT)
+    essay = whole.chapters["landscape"]
+    rows = [row for row in systems.read_systems(ROOT / "book/systems.csv") if "landscape" in row.chapters]
+    counts = whole.counts(whole.claims_of("landscape"))
+    assert (len(essay.records), len(rows), counts["open"], counts["imprecise"]) == (10, 31, 5, 5)
+    for said in (
+        "Ten claims",
+        "thirty-one of the systems",
+        "Five of these claims stay open",
+        "The other five are imprecise",
+    ):
+        assert said in essay.result
