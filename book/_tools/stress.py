@@ -59,7 +59,7 @@ def repeat(root: Path, wanted: int) -> None:
         rows = list(csv.DictReader(file))
     for k, chapter in list(further(book, wanted - len(book.chapters))):
         own = [row for row in rows if row["chapter"] == chapter.name]
-        path = root / f"{chapter.page}.ipynb"
+        path = root / chapter.file
         text = renamed(path.read_text(encoding="utf-8"), chapter.name, [row["id"] for row in own], k)
         path.with_name(f"{chapter.name}-{k}.ipynb").write_text(text, encoding="utf-8")
         part = next(part for part in order["parts"] if chapter.name in part["chapters"])
@@ -74,7 +74,7 @@ def repeat(root: Path, wanted: int) -> None:
 
 
 def further(book: records.Book, missing: int) -> Iterator[tuple[int, records.Chapter]]:
-    copies = ((k, chapter) for k in count(2) for chapter in book.chapters.values())
+    copies = ((k, chapter) for k in count(2) for chapter in book.notebooks.values())
     yield from (copy for copy, _ in zip(copies, range(missing), strict=False))
 
 
@@ -112,7 +112,7 @@ def main() -> None:
     repeat(root, wanted)
     book = records.read_book(root)
     print(f"{len(book.chapters)} chapters, {len(book.claims)} claims")
-    notebook = root / f"{next(reversed(book.pages))}.ipynb"
+    notebook = root / f"{next(reversed(book.notebooks))}.ipynb"
     measure(root, "from nothing")
     measure(root, "nothing changed")
     add(notebook, SENTENCE)

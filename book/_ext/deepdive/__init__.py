@@ -5,6 +5,7 @@
                                      and when a generated one is read again
     ledger  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises,
     glossary                         and terms
+    essay                            chapters of prose, with their verdicts
     proof  rests                     proofs that begin with a list; the map of what rests on what
     code                             the code of the chapters, folded
     formulas                         formulas, typeset
@@ -31,6 +32,7 @@ ROOMS = (
     "page.filters",
     "page.links",
     "ledger",
+    "essay",
     "systems",
     "parts",
     "blocks",

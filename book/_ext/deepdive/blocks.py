@@ -122,7 +122,7 @@ def mend_anchors(doctree: nodes.document) -> None:
 
 def read_page(app: Sphinx, doctree: nodes.document) -> None:
     mend_anchors(doctree)
-    if app.env.docname in app.env.book_records.pages:
+    if app.env.docname in app.env.book_records.notebooks:
         app.env.book_blocks[app.env.docname] = contents = read_contents(doctree)
         for problem in problems(contents):
             logger.warning("%s", problem, location=app.env.docname, type="blocks")
@@ -171,9 +171,9 @@ class BlockList(BookDirective):
 
     def run(self) -> list[nodes.Node]:
         book = self.book
-        found = [tally(noun=self.noun, pages=list(book.pages))]
+        found = [tally(noun=self.noun, pages=list(book.notebooks))]
         for part in book.parts:
-            chapters = book.written(part)
+            chapters = [chapter for chapter in book.written(part) if chapter.page in book.notebooks]
             if not chapters:
                 continue
             section = self.section(f"part-{nodes.make_id(part.title)}", part.title)

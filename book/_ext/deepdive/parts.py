@@ -24,7 +24,9 @@ from smalltorch.engine.schema import VERDICTS
 
 
 def seconds(chapters: Iterable[Chapter]) -> str:
-    return f"{sum(chapter.seconds or 0 for chapter in chapters)} s"
+    """How long they run; nothing for an essay, which does not."""
+    runs = [chapter.seconds for chapter in chapters if chapter.seconds is not None]
+    return f"{sum(runs)} s" if runs else ""
 
 
 def planned(env: BuildEnvironment, part: Part) -> list[str]:

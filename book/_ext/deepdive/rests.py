@@ -135,7 +135,7 @@ class TheoremMap(BookDirective):
     made_of = "texts"
 
     def run(self) -> list[nodes.Node]:
-        return [theorem_map(pages=list(self.book.pages))]
+        return [theorem_map(pages=list(self.book.notebooks))]
 
 
 class DrawMap(SphinxPostTransform):

@@ -30,6 +30,7 @@ root = Path(sys.argv[1])
 sys.exit(build_sphinx(root, root / "html", noconfig=True, path_config=root / "_config.yml", quiet=True,
                       confoverrides={"latex_individualpages": False}))
 """
+LEFT_OUT = ("ledger", "landscape.md", "landscape.yml")  # the pages below the ledger, and the chapter of prose
 GENERATED = [f"book/{page}" for page in ("ledger", "systems", "theorems", "exercises")]
 ADDRESSES = {
     "none": "",
@@ -47,7 +48,7 @@ def build(tmp_path_factory):
     def build(name):
         if name not in built:
             root = tmp_path_factory.mktemp(name)
-            pages = [entry.relative_to(ROOT) for entry in (ROOT / "book").iterdir() if entry.name != "ledger"]
+            pages = [entry.relative_to(ROOT) for entry in (ROOT / "book").iterdir() if entry.name not in LEFT_OUT]
             for entry in (*pages, "lib", "CITATION.cff", f"{CHAPTER}.ipynb", "notebooks/spectrum/causal.ipynb"):
                 (root / entry).parent.mkdir(parents=True, exist_ok=True)
                 (root / entry).symlink_to(ROOT / entry)

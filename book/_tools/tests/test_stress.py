@@ -13,5 +13,7 @@ def test_chapters_are_repeated_until_there_are_enough(tmp_path):
     book = records.read_book(tmp_path)
     assert len(book.chapters) == wanted
     assert toc.problems(tmp_path) == [] and records.problems(book) == []
-    labels = [label for page in book.pages for label in stress.labels((tmp_path / f"{page}.ipynb").read_text("utf-8"))]
+    labels = [
+        label for page in book.notebooks for label in stress.labels((tmp_path / f"{page}.ipynb").read_text("utf-8"))
+    ]
     assert len(labels) == len(set(labels)) > 2 * len(before.chapters)

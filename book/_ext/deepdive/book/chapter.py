@@ -92,6 +92,11 @@ class Chapter:
     seconds: int | None = None
     proofs: dict[str, Proof] = field(default_factory=dict)
 
+    @property
+    def file(self) -> str:
+        """What it is written in, from the root of the book."""
+        return f"{self.page}.ipynb"
+
     def cell_of(self, evidence: Evidence) -> str | None:
         """The id of the cell that made a piece of evidence; None where its number points outside the chapter.
 

@@ -37,8 +37,8 @@ class Part:
 
     @property
     def opening(self) -> str:
-        """The page that opens it."""
-        return f"{OPENINGS}{self.folder}"
+        """The page that opens it; of a part of prose, its first."""
+        return f"{OPENINGS}{self.folder}" if self.folder else self.page(self.chapters[0])
 
     def page(self, chapter: str) -> str:
         """The page of a chapter, from the root of the book, without suffix."""

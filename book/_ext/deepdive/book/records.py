@@ -1,7 +1,8 @@
 """The ledger as plain data: claims, chapters with their records, how they are counted, and what is wrong with them.
 
 A claim is a row of `book/claims.csv`. A record is what an executed check says of a claim; it travels in the outputs of
-a notebook. The ledger page, `make lint` and the report on a failed notebook all use what is read here.
+a notebook. What no check here can decide has its record beside an essay. The ledger page, `make lint` and the report on
+a failed notebook all use what is read here.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 
-from deepdive.book import contents
+from deepdive.book import contents, essay
 from deepdive.book.chapter import Chapter, read_chapter
 from deepdive.book.contents import Part
+from deepdive.book.essay import Essay, read_essay
 from smalltorch.engine.schema import EVIDENCE, VERDICTS, Claim, Evidence, Record, read_claims, read_keys, shortcomings
 
 NOT_YET = "not yet examined"
@@ -41,6 +43,11 @@ class Book:
         """The chapters by their pages."""
         return {chapter.page: chapter for chapter in self.chapters.values()}
 
+    @cached_property
+    def notebooks(self) -> dict[str, Chapter]:
+        """The chapters that run, by their pages."""
+        return {page: chapter for page, chapter in self.pages.items() if not isinstance(chapter, Essay)}
+
     def written(self, part: Part) -> list[Chapter]:
         """The chapters of a part that exist."""
         return [self.chapters[name] for name in part.chapters if name in self.chapters]
@@ -59,10 +66,10 @@ class Book:
 
 
 def read_book(root: Path) -> Book:
-    """Read the claims, the map and every notebook that belongs to it."""
+    """Read the claims, the map and every notebook and essay that belongs to it."""
     parts = contents.read(root).parts
-    pages = [page for part in parts if part.folder for page in contents.written(root, part)]
-    chapters = [read_chapter(root / f"{page}.ipynb", page) for page in pages]
+    pages = [(page, bool(part.folder)) for part in parts for page in contents.written(root, part)]
+    chapters = [read_chapter(root / f"{page}.ipynb", page) if runs else read_essay(root, page) for page, runs in pages]
     claims, keys = read_claims(root / "book/claims.csv"), read_keys(root / "book/references.bib")
     return Book(claims, {chapter.name: chapter for chapter in chapters}, parts, keys)
 
@@ -71,7 +78,8 @@ def problems(book: Book) -> list[str]:
     """Everything that is wrong with the ledger, one line each; the book may be built when there is nothing."""
     found = _claim_problems(book)
     for chapter in book.chapters.values():
-        found += [f"{chapter.page}: {problem}" for problem in _chapter_problems(book, chapter)]
+        of = _essay_problems if isinstance(chapter, Essay) else _chapter_problems
+        found += [f"{chapter.page}: {problem}" for problem in of(book, chapter)]
     return found
 
 
@@ -108,13 +116,8 @@ def _chapter_problems(book: Book, chapter: Chapter) -> list[str]:
     if chapter.seconds is None:
         found.append("its box does not say how long it runs: “- **It runs** in about 10 s on one core.”")
 
-    for record, _ in chapter.records:
-        found += [f"record of {record.claim}: {problem}" for problem in _record_problems(record, chapter, book)]
+    found += _settling_problems(book, chapter)
     settled = sorted(record.claim for record, _ in chapter.records)
-    assigned = sorted(claim.id for claim in book.claims_of(chapter.name))
-    if settled != assigned:
-        found.append(f"the claims assigned to it and its records are not the same: {_differing(assigned, settled)}")
-
     if len(chapter.closings) != 1:
         return [*found, f"the chapter is closed {len(chapter.closings)} times; expected once, in its last code cell"]
     closing, cell = chapter.closings[0]
@@ -128,6 +131,29 @@ def _chapter_problems(book: Book, chapter: Chapter) -> list[str]:
         found.append("no check was executed")
     if settled != sorted(closing.claims):
         found.append(f"the closing and the records are not of the same claims: {_differing(closing.claims, settled)}")
+    return found
+
+
+def _essay_problems(book: Book, chapter: Essay) -> list[str]:
+    """An essay says of its claims that they are open or imprecise, and each verdict stands in its text."""
+    found = _settling_problems(book, chapter)
+    for record, _ in chapter.records:
+        if record.verdict not in essay.VERDICTS:
+            found.append(f"record of {record.claim}: without a check no claim is {record.verdict!r}")
+    settled = sorted(record.claim for record, _ in chapter.records)
+    if settled != sorted(chapter.shown):
+        found.append(f"its records and the verdicts in its text are not the same: {_differing(settled, chapter.shown)}")
+    return found
+
+
+def _settling_problems(book: Book, chapter: Chapter) -> list[str]:
+    found = []
+    for record, _ in chapter.records:
+        found += [f"record of {record.claim}: {problem}" for problem in _record_problems(record, chapter, book)]
+    settled = sorted(record.claim for record, _ in chapter.records)
+    assigned = sorted(claim.id for claim in book.claims_of(chapter.name))
+    if settled != assigned:
+        found.append(f"the claims assigned to it and its records are not the same: {_differing(assigned, settled)}")
     return found
 
 

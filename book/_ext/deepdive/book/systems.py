@@ -11,6 +11,7 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
+from deepdive.book.essay import Essay
 from deepdive.book.records import NOTES, Book
 
 KINDS = {"I": "implemented", "D": "derived", "M": "measured", "N": "narrative"}
@@ -81,6 +82,9 @@ def problems(systems: tuple[System, ...], book: Book) -> list[str]:
             wrong.append("the section, the name or the description is empty")
         if not system.kinds or list(system.kinds) != [kind for kind in KINDS if kind in system.kinds]:
             wrong.append(f"the kind {' '.join(system.kinds)!r} is not made of the letters I D M N, in this order")
+        having = [book.chapters.get(name) for name in system.chapters]
+        if having and all(isinstance(chapter, Essay) for chapter in having) and system.kinds != ("N",):
+            wrong.append("only an essay has it, and an essay makes nothing work: its kind is N")
         if not system.where:
             wrong.append("no chapter has it or is to have it")
         wrong += [f"the chapter {name!r} is not in parts.yml" for name in system.chapters if name not in to_have]

@@ -8,6 +8,7 @@ import pytest
 from deepdive.book import records, systems
 from deepdive.book.chapter import Chapter
 from deepdive.book.contents import Part
+from deepdive.book.essay import Essay
 from deepdive.book.records import Book
 from deepdive.book.systems import System
 
@@ -45,6 +46,15 @@ def test_a_row_says_where_its_system_works_and_where_it_is_planned():
 def test_what_is_wrong_is_found(changes, complaint):
     found = systems.problems((replace(ROW, **changes),), BOOK)
     assert len(found) == 1 and complaint in found[0], found
+
+
+def test_what_only_an_essay_has_is_named_only():
+    essay = Essay("far", "book/far", "Far", (), (), (), (), "", {"models": "Models"})
+    book = replace(BOOK, chapters=BOOK.chapters | {"far": essay}, parts=(*BOOK.parts, Part("Far", "", ("far",))))
+    told = replace(ROW, kinds=("N",), where=("far#models",))
+    assert systems.problems((told, replace(ROW, number=2, where=("norm#a-proof", "far#models"))), book) == []
+    (found,) = systems.problems((replace(told, kinds=("I", "N")),), book)
+    assert "an essay makes nothing work: its kind is N" in found
 
 
 def test_the_index_of_this_book_is_in_order():

@@ -86,8 +86,8 @@ def read_library(app: Sphinx) -> None:
         if name in env.book_library
     }
     env.book_uses = {
-        chapter.page: reference.uses(reference.code_of(root / f"{chapter.page}.ipynb"))
-        for chapter in env.book_records.chapters.values()
+        page: reference.uses(reference.code_of(root / chapter.file))
+        for page, chapter in env.book_records.notebooks.items()
     }
     env.book_digests["uses"] = again.digest([(page, sorted(names)) for page, names in env.book_uses.items()])
     full = [

@@ -40,8 +40,8 @@ def add_to_head(app: Sphinx, pagename: str, templatename: str, context: dict, do
 def shared(app: Sphinx, page: str, context: dict, about: str) -> None:
     """Say what sphinxext-opengraph is to write; the page may say it itself, in its front matter."""
     chapter = app.env.book_records.pages.get(page)
-    figure = figure_of(app, page) if chapter else None
-    name = chapter.name if figure else "cover"
+    figure = figure_of(app, page)
+    name = chapter.name if chapter and figure else "cover"
     own = {
         "og:title": app.env.titles[page].astext(),
         "og:type": "article" if chapter else "website",
@@ -53,7 +53,8 @@ def shared(app: Sphinx, page: str, context: dict, about: str) -> None:
 
 
 def figure_of(app: Sphinx, page: str) -> picture.Figure | None:
-    return picture.first_plot(Path(app.srcdir, f"{page}.ipynb"))
+    chapter = app.env.book_records.notebooks.get(page)
+    return picture.first_plot(Path(app.srcdir, chapter.file)) if chapter else None
 
 
 def facts_of(app: Sphinx, page: str, about: str) -> dict | None:

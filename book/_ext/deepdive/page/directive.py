@@ -47,7 +47,9 @@ def read_book(app: Sphinx) -> None:
     chapters = book.chapters.values()
     app.env.book_digests |= {f"chapter {chapter.name}": again.digest(chapter) for chapter in chapters}
     app.env.book_digests["book"] = again.digest(list(chapters))
-    app.env.book_digests["texts"] = again.digest([(root / f"{page}.ipynb").read_bytes() for page in book.pages])
+    app.env.book_digests["texts"] = again.digest(
+        [(root / chapter.file).read_bytes() for chapter in book.notebooks.values()]
+    )
 
 
 def setup(app: Sphinx) -> None:

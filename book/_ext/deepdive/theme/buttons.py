@@ -23,11 +23,12 @@ def add_buttons(app: Sphinx, pagename: str, templatename: str, context: dict, do
     """Tell the templates how to cite the page and, for a chapter, where its notebook is."""
     cited, key, notebook, colab = app.env.book_citation, citation.KEY, "", ""
     if chapter := app.env.book_records.pages.get(pagename):
-        address = address_of(app, pagename)
+        address = address_of(app, chapter.file)
         cited = replace(cited, chapter=app.env.titles[pagename].astext(), url=address)
         key += f"-{chapter.name}"
-        notebook = f"_sources/{context['sourcename']}"
-        colab = address.replace(GITHUB, COLAB) if address.startswith(GITHUB) else ""
+        if pagename in app.env.book_records.notebooks:
+            notebook = f"_sources/{context['sourcename']}"
+            colab = address.replace(GITHUB, COLAB) if address.startswith(GITHUB) else ""
     context |= {
         "notebook": notebook,
         "colab": colab,
@@ -36,10 +37,10 @@ def add_buttons(app: Sphinx, pagename: str, templatename: str, context: dict, do
     }
 
 
-def address_of(app: Sphinx, page: str) -> str:
-    """The public address of a chapter: that of its notebook on GitHub, elsewhere that of the book."""
+def address_of(app: Sphinx, file: str) -> str:
+    """The public address of a chapter: that of its file on GitHub, elsewhere that of the book."""
     address = app.config.public_address
-    return f"{address}/blob/{app.config.public_branch}/{page}.ipynb" if address.startswith(GITHUB) else address
+    return f"{address}/blob/{app.config.public_branch}/{file}" if address.startswith(GITHUB) else address
 
 
 def setup(app: Sphinx) -> None:
