@@ -57,13 +57,6 @@ def test_the_second_layer_and_the_logits_are_sharp_as_asked():
     torch.testing.assert_close(logits, g * torch.tensor([other, 2 * other, own, 0.0]).double())
 
 
-def test_copies_share_the_work():
-    text = torch.tensor([[0, 1, 2, 1, 2]])
-    one, two, three = (induction_lm(3, 6, 50.0, 3.0, 2.0, copies=copies)(text) for copies in (1, 2, 3))
-    torch.testing.assert_close(two, one)
-    torch.testing.assert_close(three, one)
-
-
 def test_looking_back_is_a_mean_over_the_last_rows():
     A = normal("attention", 2, 6, 6)
     torch.testing.assert_close(looking_back(A, 2, 3), (A[:, 3, 1] + A[:, 4, 2] + A[:, 5, 3]) / 3)
@@ -141,3 +134,18 @@ def test_covers_count_is_that_of_sign_patterns(N, d):
                 at[list(chosen)] = torch.tensor(sides).double()
                 signs.add(tuple(at.tolist()))
     assert len(signs) == dichotomies(N, d)
+
+
+def test_equal_heads_share_what_one_would_write():
+    text = torch.tensor([[0, 1, 2, 3, 1]])
+    one, three = (induction_lm(4, 5, 3.0, 2.0, 1.5, copies=copies)(text) for copies in (1, 3))
+    torch.testing.assert_close(one, three)
+
+
+def test_what_is_not_chosen_may_be_anything():
+    model, where = decoder(), torch.zeros(3, 1, 4, 5, dtype=torch.bool)
+    where[0, :, 1] = True
+    values = torch.full((3, 1, 4, 5, 4), math.nan).double()
+    values[0, :, 1] = 0
+    with heads_set(model, where, values):
+        assert model(torch.arange(5)[None]).isfinite().all()
