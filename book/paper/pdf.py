@@ -143,12 +143,10 @@ def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str
     found += compare("pieces of exercises and solutions", Counter(sought), Counter(open_ones))
 
     contents = bare("".join(pdf.pages[page].extract_text() for page in range(page_of[0], page_of[1])))
-    chapters = {title: page for (level, title, _), page in zip(entries, page_of, strict=True)}
-    for _, pages in order:
-        for page in pages:
-            _, title = next(headings(texts[page], 0))
-            if title in chapters and f"{title}{chapters[title] + 1}" not in contents:
-                found.append(f"the contents lack {title} and its page, {chapters[title] + 1}")
+    for page, k in begins.items():  # by place and not by title, which the ledger may repeat
+        _, title = next(headings(texts[page], 0))
+        if k < len(page_of) and f"{title}{page_of[k] + 1}" not in contents:
+            found.append(f"the contents lack {title} and its page, {page_of[k] + 1}")
 
     links = [annotation.get_object() for page in pdf.pages for annotation in page.get("/Annots", [])]
     for link in links:
