@@ -74,6 +74,7 @@ $(READY): again
 
 book: html
 	@$(PY) book/_tools/pages.py "$(HTML)"
+	@$(PY) book/_tools/settled.py
 	@echo "The book is at file://$(CURDIR)/$(HTML)/index.html"
 
 html: $(READY)

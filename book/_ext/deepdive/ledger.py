@@ -18,7 +18,7 @@ from sphinx.util import logging
 from deepdive.book import contents, records
 from deepdive.book.chapter import Chapter
 from deepdive.book.contents import ledger_page
-from deepdive.book.records import NOT_YET, SOURCES, Book
+from deepdive.book.records import SOURCES, Book
 from deepdive.page import again
 from deepdive.page.directive import BookDirective
 from deepdive.page.filters import chosen, controls, facet, part_choices
@@ -55,7 +55,7 @@ class LedgerCounts(BookDirective):
             number = nodes.inline("", str(count), classes=["count"])
             verdict = link([mark(kind)], "book/ledger", chosen(verdict=kind))
             rows.append(([nodes.paragraph("", "", verdict)], [nodes.paragraph("", "", number, bar)]))
-        total = nodes.paragraph("", f"Of {len(book.claims)} claims, {len(book.claims) - counts[NOT_YET]} are examined.")
+        total = nodes.paragraph("", f"{sum(counts.values())} of {len(book.claims)} claims have a verdict:")
         return [total, table(("Verdict", "Claims"), rows, (40, 60), "How many claims got which verdict", kind="counts")]
 
 
@@ -89,20 +89,22 @@ class LedgerTable(ClaimDirective):
     def run(self) -> list[nodes.Node]:
         book = self.book
         found = [self.settled(book, chapter) for chapter in book.chapters.values() if book.claims_of(chapter.name)]
-        waiting = [claim for claim in book.claims if claim.id not in book.records]
-        verdicts = {kind: WORDS.get(kind, kind) for kind in (*VERDICTS, NOT_YET)}
+        verdicts = {kind: WORDS.get(kind, kind) for kind in VERDICTS}
         notes = {name: name for name in SOURCES if any(claim.source == name for claim in book.claims)}
         parts = part_choices(book, {claim.chapter for claim in book.claims})
         form = controls("claims", book, {"verdict": verdicts, "part": parts, "notes": notes})
-        return [form, *found, *([self.waiting(waiting, book)] if waiting else [])]
+        return [form, *found]
 
     def section(self, name: str) -> nodes.section:
         return nodes.section(ids=[name], names=[name], classes=["hidden-when-empty"])
 
     def facets(self, claim: Claim, book: Book) -> list[str]:
         parts = [part.title for part in book.parts if claim.chapter in part.chapters]
-        kind = book.records[claim.id].kind if claim.id in book.records else NOT_YET
-        return [facet("verdict", kind or ""), *(facet("part", title) for title in parts), facet("notes", claim.source)]
+        return [
+            facet("verdict", book.records[claim.id].kind or ""),
+            *(facet("part", title) for title in parts),
+            facet("notes", claim.source),
+        ]
 
     def settled(self, book: Book, chapter: Chapter) -> nodes.section:
         claims = [claim for claim in book.claims_of(chapter.name) if claim.id in book.records]
@@ -122,22 +124,6 @@ class LedgerTable(ClaimDirective):
             rows,
             WIDTHS,
             f"Claims settled in the chapter {chapter.title}",
-            [f"claim-{claim.id}" for claim in claims],
-            [self.facets(claim, book) for claim in claims],
-            "filtered",
-        )
-        return section
-
-    def waiting(self, claims: list[Claim], book: Book) -> nodes.section:
-        section = self.section("not-yet-examined")
-        section += nodes.title("", "Not yet examined")
-        section += nodes.paragraph("", f"{len(claims)} claims wait for chapters that are not yet written.")
-        rows = [(self.claim(claim), [nodes.paragraph("", claim.chapter)]) for claim in claims]
-        section += table(
-            ("Claim", "Chapter to come"),
-            rows,
-            (80, 20),
-            "Claims not yet examined",
             [f"claim-{claim.id}" for claim in claims],
             [self.facets(claim, book) for claim in claims],
             "filtered",

@@ -10,11 +10,9 @@ from collections.abc import Iterable
 
 from docutils import nodes
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 
 from deepdive.book.chapter import Chapter
 from deepdive.book.contents import Part, ledger_page
-from deepdive.book.records import Book
 from deepdive.page.directive import BookDirective
 from deepdive.page.filters import chosen
 from deepdive.page.links import link
@@ -27,15 +25,6 @@ def seconds(chapters: Iterable[Chapter]) -> str:
     """How long they run; nothing for an essay, which does not."""
     runs = [chapter.seconds for chapter in chapters if chapter.seconds is not None]
     return f"{sum(runs)} s" if runs else ""
-
-
-def planned(env: BuildEnvironment, part: Part) -> list[str]:
-    """The chapters of a part that are not yet written."""
-    return [name for name in part.chapters if part.page(name) not in env.found_docs]
-
-
-def in_words(names: Iterable[str]) -> str:
-    return ", ".join(name.replace("-", " ") for name in names)
 
 
 class BookMap(BookDirective):
@@ -54,7 +43,7 @@ class BookMap(BookDirective):
                 classes.append([])
         titles = [nodes.Text("Part and chapter"), *(self.sign(kind) for kind in VERDICTS), nodes.Text("runs")]
         made = table(titles, rows, (60, *[6] * len(VERDICTS), 10), "The parts of the book", classes=classes, kind="map")
-        return [made, *self.to_come(book)]
+        return [made]
 
     def row(self, title: list[nodes.Node], chapters: Iterable[str], time: str) -> list[list[nodes.Node]]:
         counts = self.book.counts(self.book.claims_of(*chapters))
@@ -68,16 +57,6 @@ class BookMap(BookDirective):
         """The verdict's sign; its word is for those who cannot see it."""
         return mark(kind, nodes.inline("", WORDS.get(kind, kind), classes=["visually-hidden"]))
 
-    def to_come(self, book: Book) -> list[nodes.Node]:
-        """The parts of which chapters are planned and not yet written, while there are any."""
-        rest = nodes.bullet_list()
-        for part in book.parts:
-            if names := planned(self.env, part):
-                count = len(book.claims_of(*names))
-                said = f"{part.title}: {in_words(names)}" + (f", with {count} claims" if count else "")
-                rest += nodes.list_item("", nodes.paragraph("", said))
-        return [nodes.paragraph("", "Planned, and not yet written:"), rest] if rest.children else []
-
 
 class PartOverview(BookDirective):
     def run(self) -> list[nodes.Node]:
@@ -88,9 +67,7 @@ class PartOverview(BookDirective):
             title = nodes.term("", "", link(self.inline(chapter.title), chapter.page))
             about = [nodes.paragraph("", "", *self.inline(chapter.result)), self.state_of(chapter)]
             entries += nodes.definition_list_item("", title, nodes.definition("", *about, *self.systems_of(chapter)))
-        rest = planned(self.env, part)
-        to_come = [nodes.paragraph("", f"Planned, and not yet written: {in_words(rest)}.")] if rest else []
-        return [self.total(part), entries, *to_come]
+        return [self.total(part), entries]
 
     def total(self, part: Part) -> nodes.paragraph:
         """The part's counts, each a link to its rows in the ledger, and to the systems in their index."""

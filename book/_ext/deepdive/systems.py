@@ -25,13 +25,13 @@ class SystemsTable(BookDirective):
         book, rows = self.book, self.systems
         counts = [
             f"{sum(system.state == state for system in rows)} {words}"
-            for state, words in zip(STATES, ("work in this book", "are planned", "are named only"), strict=True)
+            for state, words in zip(STATES, ("work in this book", "are named only"), strict=True)
         ]
         states = {state: state for state in STATES}
         parts = part_choices(book, {chapter for system in rows for chapter in system.chapters})
         form = controls("systems", book, {"kind": KINDS, "part": parts, "state": states})
         return [
-            nodes.paragraph("", f"Of {len(rows)} systems, {counts[0]}, {counts[1]} and {counts[2]}."),
+            nodes.paragraph("", f"Of {len(rows)} systems, {counts[0]} and {counts[1]}."),
             form,
             table(
                 ("System", "Kind", "Where"),
@@ -55,7 +55,6 @@ class SystemsTable(BookDirective):
             chapter = book.chapters[chapter]
             text = self.inline(f"{chapter.name}: {chapter.headings[anchor]}")
             where.append(nodes.paragraph("", "", link(text, chapter.page, f"#{anchor}")))
-        where += [nodes.paragraph("", f"planned: {chapter}") for chapter in system.planned]
         return [origin, name], [kind], where
 
     def facets(self, system: System, book: Book) -> list[str]:

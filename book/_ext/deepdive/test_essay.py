@@ -75,7 +75,7 @@ def test_an_essay_says_in_one_line_what_it_settles(tmp_path):
 
 def test_the_ledger_the_map_and_the_index_of_systems_have_it_and_the_theorems_do_not(tmp_path):
     build(tmp_path)
-    assert "Of 2 claims, 2 are examined." in words(page(tmp_path, "book/ledger"))
+    assert "2 of 2 claims have a verdict:" in words(page(tmp_path, "book/ledger"))
     assert 'href="far.html#models-by-name"' in page(tmp_path, "book/systems")
     first = page(tmp_path, "index").partition("<main")[2] or page(tmp_path, "index")
     rows = [row for row in re.findall(r"<tr.*?</tr>", first, re.DOTALL) if "Far" in row]

@@ -19,7 +19,6 @@ from deepdive.book.contents import Part
 from deepdive.book.essay import Essay, read_essay
 from smalltorch.engine.schema import EVIDENCE, VERDICTS, Claim, Evidence, Record, read_claims, read_keys, shortcomings
 
-NOT_YET = "not yet examined"
 NOTES = ("N1", "N2", "N3", "N4", "N5")
 SOURCES = (*NOTES, "R")  # R: what a reader brings
 
@@ -57,11 +56,12 @@ class Book:
         return [claim for claim in self.claims if claim.chapter in chapters]
 
     def counts(self, claims: Iterable[Claim]) -> dict[str, int]:
-        """How many of the claims got which verdict; the keys are VERDICTS and NOT_YET, in this order."""
-        counts = dict.fromkeys((*VERDICTS, NOT_YET), 0)
+        """How many of the claims got which verdict; the keys are VERDICTS, in this order."""
+        counts = dict.fromkeys(VERDICTS, 0)
         for claim in claims:
             record = self.records.get(claim.id)
-            counts[record.kind if record and record.kind else NOT_YET] += 1
+            if record and record.kind:
+                counts[record.kind] += 1
         return counts
 
 
@@ -84,13 +84,14 @@ def problems(book: Book) -> list[str]:
 
 
 def _claim_problems(book: Book) -> list[str]:
-    planned = {name for part in book.parts for name in part.chapters}
-    found, seen = [], set()
+    known = {name: part.page(name) for part in book.parts for name in part.chapters}
+    found = [f"parts.yml: {page} is missing" for name, page in known.items() if name not in book.chapters]
+    seen = set()
     for claim in book.claims:
         if claim.id in seen:
             found.append(f"claims.csv: {claim.id} stands twice")
         seen.add(claim.id)
-        if claim.chapter not in planned:
+        if claim.chapter not in known:
             found.append(f"claims.csv: {claim.id} is assigned to {claim.chapter!r}, which is not in parts.yml")
         if claim.source not in SOURCES:
             found.append(f"claims.csv: {claim.id} has the source {claim.source!r}, which is none of N1 to N5 and R")

@@ -1,8 +1,7 @@
 """The systems that the notes name, and where the book makes them work, as plain data.
 
 A system is a row of `book/systems.csv`. Its `kind` says by the letters of KINDS what the book does with it. Its `where`
-lists chapters: `attention#masks` for a section that exists, by the anchor of its heading; a bare `sinusoids` for a
-chapter to come.
+lists sections, each by its chapter and the anchor of its heading: `attention#masks`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from deepdive.book.essay import Essay
 from deepdive.book.records import NOTES, Book
 
 KINDS = {"I": "implemented", "D": "derived", "M": "measured", "N": "narrative"}
-STATES = ("works", "planned", "named only")
+STATES = ("works", "named only")
 
 
 @dataclass(frozen=True)
@@ -36,20 +35,13 @@ class System:
         return [(chapter, anchor) for chapter, _, anchor in (entry.partition("#") for entry in self.where) if anchor]
 
     @property
-    def planned(self) -> list[str]:
-        """The chapters to come that are to have it."""
-        return [entry for entry in self.where if "#" not in entry]
-
-    @property
     def chapters(self) -> list[str]:
         return [entry.partition("#")[0] for entry in self.where]
 
     @property
     def state(self) -> str:
         """One of STATES. What is only told never counts as working."""
-        if self.kinds == ("N",):
-            return "named only"
-        return "works" if self.places else "planned"
+        return "named only" if self.kinds == ("N",) else "works"
 
 
 def read_systems(path: Path) -> tuple[System, ...]:
@@ -86,12 +78,13 @@ def problems(systems: tuple[System, ...], book: Book) -> list[str]:
         if having and all(isinstance(chapter, Essay) for chapter in having) and system.kinds != ("N",):
             wrong.append("only an essay has it, and an essay makes nothing work: its kind is N")
         if not system.where:
-            wrong.append("no chapter has it or is to have it")
-        wrong += [f"the chapter {name!r} is not in parts.yml" for name in system.chapters if name not in to_have]
-        wrong += [f"{name} exists: name the section that has it" for name in system.planned if name in book.chapters]
+            wrong.append("no chapter has it")
+        wrong += [f"{entry}: name the section that has it" for entry in system.where if "#" not in entry]
         for name, anchor in system.places:
-            if name not in book.chapters:
-                wrong.append(f"{name} does not exist yet and cannot have a section {anchor!r}")
+            if name not in to_have:
+                wrong.append(f"the chapter {name!r} is not in parts.yml")
+            elif name not in book.chapters:
+                wrong.append(f"{name} is not written and has no section {anchor!r}")
             elif anchor not in book.chapters[name].headings:
                 wrong.append(f"{name} has no section {anchor!r}")
         found += [f"systems.csv: {system.number} ({system.name}): {problem}" for problem in wrong]

@@ -18,13 +18,12 @@ BOOK = Book(
     {"norm": Chapter("norm", "notebooks/1/norm", "Norm", (), (), (), (), "", {"a-proof": "A proof"})},
     (Part("One", "1", ("norm", "later")),),
 )
-ROW = System(1, "N3", "norms", "LayerNorm", "a norm", ("I", "D"), ("norm#a-proof", "later"))
+ROW = System(1, "N3", "norms", "LayerNorm", "a norm", ("I", "D"), ("norm#a-proof",))
 
 
-def test_a_row_says_where_its_system_works_and_where_it_is_planned():
+def test_a_row_says_where_its_system_works():
     assert systems.problems((ROW,), BOOK) == []
-    assert (ROW.places, ROW.planned, ROW.state) == ([("norm", "a-proof")], ["later"], "works")
-    assert replace(ROW, where=("later",)).state == "planned"
+    assert (ROW.places, ROW.state) == ([("norm", "a-proof")], "works")
     assert replace(ROW, kinds=("N",)).state == "named only"
 
 
@@ -37,9 +36,9 @@ def test_a_row_says_where_its_system_works_and_where_it_is_planned():
         ({"kinds": ("D", "I")}, "the kind 'D I'"),
         ({"kinds": ()}, "the kind ''"),
         ({"where": ()}, "no chapter has it"),
-        ({"where": ("nowhere",)}, "'nowhere' is not in parts.yml"),
-        ({"where": ("norm",)}, "norm exists: name the section"),
-        ({"where": ("later#a-proof",)}, "later does not exist yet"),
+        ({"where": ("norm#a-proof", "nowhere#a-proof")}, "'nowhere' is not in parts.yml"),
+        ({"where": ("norm",)}, "norm: name the section"),
+        ({"where": ("later#a-proof",)}, "later is not written"),
         ({"where": ("norm#a-lemma",)}, "norm has no section 'a-lemma'"),
     ],
 )

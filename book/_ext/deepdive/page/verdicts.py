@@ -17,7 +17,7 @@ def mark(kind: str, *text: nodes.Node) -> nodes.inline:
 
 
 def sentence(counts: dict[str, int], part: str = "") -> nodes.paragraph:
-    """“3 true · 1 false · 4 not yet examined”: the counts that are not zero, of a part with links to its claims."""
+    """“3 true · 1 false”: the counts that are not zero, of a part with links to its claims."""
     line = nodes.paragraph(classes=["muted"])
     for kind, count in counts.items():
         if count:
