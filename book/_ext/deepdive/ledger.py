@@ -1,5 +1,6 @@
 """The claims ledger: directives that show what `book.records` reads, and failures of a build whose ledger is not whole.
 
+{corrections}      a line for each of the corrections that matter most, with its verdict, and the way to its evidence
 {ledger-counts}    how many claims got which verdict, with bars, and links to them
 {ledger-table}     every claim, chapter by chapter, with verdict and statement, and what was done, at a glance
 {chapter-ledger}   on the page book/ledger/<chapter>: its claims, and the evidence in full
@@ -31,6 +32,7 @@ from smalltorch.engine.schema import VERDICTS, Claim, Evidence, Record, anchor
 logger = logging.getLogger(__name__)
 
 
+CORRECTED = ("true if", "imprecise", "false")  # the verdicts on what is not true as it stands
 TITLES, WIDTHS = ("Claim", "Verdict", "What holds, and on what evidence"), (33, 17, 50)
 
 
@@ -83,6 +85,26 @@ class ClaimDirective(BookDirective):
             *self.markdown(claim.claim),
             nodes.paragraph("", "", origin, *self.inline(claim.place), classes=["origin"]),
         ]
+
+
+class Corrections(BookDirective):
+    """Lines `id: what is true instead`, each of a claim that is not true as it stands, and each claim once."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        lines = [line.partition(": ") for line in self.content if line.strip()]
+        list_, seen = nodes.enumerated_list(classes=["corrections"]), set()
+        for claim, _, said in lines:
+            record = self.book.records.get(claim)
+            if record is None or record.kind not in CORRECTED or claim in seen or not said:
+                expected = "a claim that is not true as it stands, once, and what is true instead"
+                logger.warning("corrections: expected %s; got %s: %s", expected, claim, said, type="ledger")
+                continue
+            seen.add(claim)
+            way = link([mark(record.kind)], ledger_page(record.chapter), f"#{anchor(claim)}")
+            list_ += nodes.list_item("", nodes.paragraph("", "", *self.inline(said), nodes.Text(" "), way))
+        return [list_]
 
 
 class LedgerTable(ClaimDirective):
@@ -229,6 +251,7 @@ def anchor_cells(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    app.add_directive("corrections", Corrections)
     app.add_directive("ledger-counts", LedgerCounts)
     app.add_directive("ledger-table", LedgerTable)
     app.add_directive("chapter-ledger", ChapterLedger)

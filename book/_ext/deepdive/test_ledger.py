@@ -30,9 +30,9 @@ EVIDENCE = (
 )
 
 
-def chapter(evidence):
+def chapter(evidence, verdict):
     """Four cells of code, whose ids are not their positions: setup, the opening, a check, the closing."""
-    record = Record("N1-1", "sinks", "true", "It holds.", "it does", evidence or ())
+    record = Record("N1-1", "sinks", verdict, "It holds.", "it does", evidence or ())
     records, claims = ([], ()) if evidence is None else ([record], ("N1-1",))
     outputs = [new_output("display_data", bundle(records, Closing("sinks", 2, 2, claims, 2)))]
     cells = [
@@ -47,7 +47,7 @@ def chapter(evidence):
     return nbformat.writes(new_notebook(cells=cells, metadata={"language_info": language}))
 
 
-def build(folder, evidence=EVIDENCE):
+def build(folder, evidence=EVIDENCE, verdict="true", corrections=""):
     files = {
         "book/parts.yml": """\
 root: index
@@ -62,9 +62,9 @@ moved: {}
         "book/references.bib": "@misc{key,\n title = {All}, author = {Other, An}, year = {1999}\n}\n",
         "book/systems.csv": "number,source,section,name,what,kind,where\n",
         "index.md": "# Book\n```{toctree}\nnotebooks/one/sinks\nbook/ledger\nbook/ledger/sinks\n```\n",
-        "book/ledger.md": "# Ledger\n\n```{ledger-table}\n```\n",
+        "book/ledger.md": f"# Ledger\n\n{corrections}\n\n```{{ledger-table}}\n```\n",
         "book/ledger/sinks.md": "# Claims\n\n```{chapter-ledger}\n```\n\n```{bibliography}\n```\n",
-        "notebooks/one/sinks.ipynb": chapter(evidence),
+        "notebooks/one/sinks.ipynb": chapter(evidence, verdict),
     }
     said = small_build(folder, files)
     return said, page(folder, "book/ledger/sinks")
@@ -157,3 +157,28 @@ def test_a_chapter_without_claims_has_neither_table_nor_line(tmp_path):
     assert "settle" not in re.sub(
         r"<summary>.*?</summary>", "", page(tmp_path, "notebooks/one/sinks").partition("<main")[2]
     )
+
+
+REFUTED = (Evidence("counterexample", "it", 1, ("x > y",), about=("N1-1",)),)
+
+
+@pytest.mark.parametrize(
+    ("lines", "verdict", "taken"),
+    [
+        ("N1-1: It does *not* hold.", "false", True),
+        ("N1-1: It holds.", "true", False),
+        ("N1-1: Not so.\nN1-1: Not so.", "false", False),
+        ("N1-2: It has no record.", "false", False),
+        ("N1-1", "false", False),
+    ],
+)
+def test_a_correction_leads_to_its_evidence_and_what_is_none_fails_the_build(tmp_path, lines, verdict, taken):
+    evidence = REFUTED if verdict == "false" else EVIDENCE
+    said, _ = build(tmp_path, evidence, verdict, f"```{{corrections}}\n{lines}\n```")
+    assert ("corrections: expected a claim that is not true" in said) != taken, said
+    if taken:
+        html = page(tmp_path, "book/ledger")
+        assert re.search(
+            r'<em>not</em> hold\. <a [^>]*href="ledger/sinks.html#claim-N1-1"><span class="verdict verdict-false">',
+            html,
+        )
