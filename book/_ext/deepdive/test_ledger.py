@@ -178,4 +178,4 @@ def test_a_correction_leads_to_its_evidence_and_what_is_none_fails_the_build(tmp
     assert ("corrections: expected a claim that is not true" in said) != taken, said
     if taken:
         (entry,) = re.findall(r'<ol class="[^"]*corrections.*?</ol>', page(tmp_path, "book/ledger"), re.S)
-        assert 'href="ledger/sinks.html#claim-N1-1"' in entry and "verdict-false" in entry and "<em>not</em>" in entry
+        assert 'href="ledger/sinks.html#claim-n1-1"' in entry and "verdict-false" in entry and "<em>not</em>" in entry
