@@ -16,9 +16,10 @@ WEAKEN      ?=                  # for execute and manifest: 1 if what holds a ch
 NODE        ?=                  # for book: none, if browsers are to set the formulas, as where there is no Node
 T           ?=                  # for test-web: checks by their names, a regular expression; empty: all
 PAGES       ?=                  # for test-web: of what is looked at page by page, these, as book/notation.html; empty: all
-FAULTS      ?=                  # for sabotage-rest: files with faults, as lib/smalltorch/norm.py; empty: all outside of the engine
+FAULTS      ?=                  # for sabotage: files with faults, as lib/smalltorch/norm.py, or engine; empty: all
+DEEP        ?=                  # for deep: files of tests; empty: all
 BASE        ?=                  # for reach: a commit; what can differ since then
-OF          ?=                  # for reach: notebooks, pages or faults
+OF          ?=                  # for reach: notebooks, pages, faults, deep, bare or plain
 UV          ?= uv               # for lock: what runs uv, such as: python3 -m uv
 
 ifeq ($(wildcard book/_tools/install.sh),)
@@ -43,14 +44,13 @@ NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanit
         --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
 .PHONY: again help book html takeaway serve execute manifest toc new-chapter diff-setup hook-setup clean test test-deep test-web \
-        lint lock stress style form prose words order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest \
-        sabotage-rest reach
+        lint lock stress style form prose words order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest reach
 
 help:
 	@echo "make book                 build the book and say where it is"
 	@echo "make takeaway             the same, with the whole book as a PDF and as an offline archive"
-	@echo "make test                 every check: lint, library, notebooks, pages, sabotage of the engine"
-	@echo "make test-deep            the same text with other threads and instructions; a bare machine; the rest of the sabotage"
+	@echo "make test                 every check of the book: lint, library, tools, pages, notebooks"
+	@echo "make test-deep            the same text with other threads and instructions; a bare machine; the sabotage"
 	@echo "make test-web [T=name]    the book in a browser: formulas, requests, accessibility, search, what can be clicked and moved"
 	@echo "make serve [PORT=8000]    build the book and serve it on this machine"
 	@echo "make execute [NB=name]    run notebooks again and store their outputs"
@@ -143,10 +143,10 @@ clean:
 # The stages of a suite all run (-k), also after a failure, so that one run tells everything.
 
 test: $(READY)
-	@$(MAKE) -k --no-print-directory style form order prose words test-lib test-tools sabotage pages notebooks
+	@$(MAKE) -k --no-print-directory style form order prose words test-lib test-tools pages notebooks
 
 test-deep: $(READY)
-	@$(MAKE) -k --no-print-directory deep elsewhere bare lowest sabotage-rest
+	@$(MAKE) -k --no-print-directory deep elsewhere bare lowest sabotage
 
 test-web: takeaway
 	@PY="$(PY)" SHOTS="$(strip $(SHOTS))" T="$(strip $(T))" PAGES="$(strip $(PAGES))" LABELS="$(strip $(LABELS))" \
@@ -181,7 +181,7 @@ test-lib: $(READY)
 	@$(PY) -m pytest -q -n $(JOBS) lib/tests
 
 test-tools: $(READY)
-	@$(PY) -m pytest -q book
+	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal book
 
 notebooks: $(READY)
 	@$(NBVAL)
@@ -193,11 +193,8 @@ links: $(READY)
 pages: html
 	@$(PY) book/_tools/pages.py "$(HTML)"
 
-sabotage: $(READY)
-	@$(PY) lib/tests/sabotage engine
-
 deep: $(READY)
-	@$(PY) -m pytest -q -m deep
+	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal -m deep $(DEEP)
 
 elsewhere: $(READY)
 	@echo "two threads, another instruction set, another hash seed:"
@@ -210,8 +207,8 @@ bare: $(READY)
 lowest: $(READY)
 	@TORCH_INDEX="$(strip $(TORCH_INDEX))" $(PY) book/_tools/lowest.py
 
-sabotage-rest: $(READY)
-	@$(PY) lib/tests/sabotage $(or $(strip $(FAULTS)),--but engine)
+sabotage: $(READY)
+	@$(PY) lib/tests/sabotage $(FAULTS)
 
 # For .ci/run: which of these the deep checks look at, where the change is known.
 reach: $(READY)

@@ -3,10 +3,14 @@
     reach.py BASE notebooks     chapters whose notebooks may give other numbers than at the commit BASE
     reach.py BASE pages         pages that may look different
     reach.py BASE faults        files whose faults may be noticed no longer
+    reach.py BASE deep          files with deep tests that may end otherwise
+    reach.py BASE bare          chapters that may not run where the library is missing: two, for all set up alike
+    reach.py BASE plain         "html", if what a platform without Node gets may be another book
 
 What a file uses is computed from the imports of its syntax tree, directly or not. What is not known to reach little
-reaches everything: the engine, the pinned versions, what runs the notebooks. To what is reached comes a tenth of the
-rest, drawn by the commit's hash: a change in what no import tells is found within some commits, and again with
+reaches everything: the engine, the pinned versions, what runs the notebooks. Prose changes no number: of code only the
+syntax tree without docstrings counts, of a notebook its code cells with their outputs. To what is reached comes a tenth
+of the rest, drawn by the commit's hash: a change in what no import tells is found within some commits, and again with
 the same hash.
 """
 
@@ -24,6 +28,7 @@ from pathlib import Path
 import nbformat
 
 from deepdive.book.contents import ledger_page, outline, read
+from smalltorch.experiments.runner import tree
 from smalltorch.files import in_one_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,6 +68,16 @@ PLACES = {
     "CITATION.cff": LOOKS,
     "CONTRIBUTING.md": NOTHING,
 }
+
+# What a deep test runs without importing it; a test compares the names with those of the files that have such tests.
+DEEP = {
+    "lib/tests/test_long_runs.py": ("lib/smalltorch/experiments/*.py",),
+    "book/_tools/tests/test_build.py": ("book/_ext/deepdive/**/*.py",),
+    "book/_tools/tests/test_warm.py": ("book/_ext/deepdive/**/*.py",),
+    "book/_tools/tests/test_install.py": ("book/_tools/install.py", "book/_tools/install.sh"),
+    "book/_tools/tests/test_notebooks.py": (),
+}
+BARE = ("attention", "norm-bounds")
 
 
 def kind(path: str) -> str:
@@ -119,6 +134,22 @@ def changed_code(changed: Iterable[str], root: Path) -> set[str]:
     return found
 
 
+def meaning(path: str, text: str) -> object:
+    """What of a file can change numbers: code without comments and docstrings, outputs; all of any other file."""
+    if path.endswith(".py"):
+        return tree(ast.parse(text))
+    if path.endswith(".ipynb"):
+        return [(cell.source, cell.outputs) for cell in nbformat.v4.reads(text).cells if cell.cell_type == "code"]
+    return text
+
+
+def only_prose(path: str, base: str) -> bool:
+    """Whether a changed file means at the commit `base` what it means now."""
+    if not (ROOT / path).is_file() or not git("ls-tree", base, path):
+        return False
+    return meaning(path, git("show", f"{base}:{path}")) == meaning(path, (ROOT / path).read_text(encoding="utf-8"))
+
+
 def notebooks(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     """The chapters with notebooks, and whether the change reaches their numbers."""
     changed = changed_code(changed, root)
@@ -150,9 +181,36 @@ def faults(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
         target = path.relative_to(root / FAULTS).with_suffix("").as_posix()
         tests = {entry["test"].partition("::")[0] for entry in tomllib.loads(path.read_text("utf-8"))["fault"]}
         files = {target, path.relative_to(root).as_posix()}.union(*(used_by(test, root) for test in tests))
-        if "engine" not in Path(target).parts:  # `make test` has all of those
-            found[target] = everything or not changed.isdisjoint(files)
+        found[target] = everything or not changed.isdisjoint(files)
     return found
+
+
+def deep(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
+    """The files with deep tests, and whether the change reaches them or what they run."""
+    changed = changed_code(changed, root)
+    everything = any(kind(path) == EVERYTHING for path in changed)
+    found = {}
+    for test, patterns in DEEP.items():
+        run = [path.relative_to(root).as_posix() for pattern in patterns for path in root.glob(pattern)]
+        files = set(run).union(*(used_by(path, root) for path in (test, *run) if path.endswith(".py")))
+        found[test] = everything or not changed.isdisjoint(files)
+    return found
+
+
+def bare(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
+    """Two chapters, and whether the change reaches what makes them run on a machine without the library."""
+    reached = any(kind(path) == EVERYTHING for path in changed) or not changed.isdisjoint(
+        used_by("book/_tools/bare.py", root)
+    )
+    return dict.fromkeys(BARE, reached)
+
+
+def plain(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
+    """Whether the change reaches what builds pages."""
+    return {"html": any(kind(path) in (EVERYTHING, LOOKS) for path in changed)}
+
+
+TABLES = {table.__name__: table for table in (notebooks, pages, faults, deep, bare, plain)}
 
 
 def drawn(names: Iterable[str], commit: str) -> set[str]:
@@ -165,13 +223,17 @@ def git(*arguments: str) -> str:
 
 
 def main() -> None:
-    if len(sys.argv) != 3 or sys.argv[2] not in (tables := {"notebooks": notebooks, "pages": pages, "faults": faults}):
+    if len(sys.argv) != 3 or sys.argv[2] not in TABLES:
         sys.exit(__doc__)
+    _, base, what = sys.argv
     commit = git("rev-parse", "HEAD").strip()
-    table = tables[sys.argv[2]](set(git("diff", "--name-only", sys.argv[1], "HEAD").split("\n")) - {""})
+    changed = set(git("diff", "--name-only", base, "HEAD").split("\n")) - {""}
+    if what != "pages":
+        changed = {path for path in changed if not only_prose(path, base)}
+    table = TABLES[what](changed)
     reached = {name for name, is_reached in table.items() if is_reached}
     by_chance = drawn(table.keys() - reached, commit)
-    print(f"{sys.argv[2]}: {len(reached)} of {len(table)} reached, {len(by_chance)} more drawn by commit {commit[:12]}"
+    print(f"{what}: {len(reached)} of {len(table)} reached, {len(by_chance)} more drawn by commit {commit[:12]}"
           + "".join(f" {name}" for name in sorted(by_chance)), file=sys.stderr)  # fmt: skip
     print(" ".join(name for name in table if name in reached | by_chance))
 

@@ -104,8 +104,9 @@ def merged(
     check_shapes(K=(K, "... key d_h"), keep=(keep, "... key"))
     if keep.dtype != torch.bool or not keep.any(-1).all():
         raise ValueError("keep: expected a boolean tensor with an entry that stays in each row")
-    near = (K[..., :, None, :] - K[..., None, :, :]).square().sum(-1).masked_fill(~keep[..., None, :], math.inf)
-    home = torch.where(keep, torch.arange(n, device=K.device), near.argmin(-1))
+    far = torch.cdist(K, K, compute_mode="donot_use_mm_for_euclid_dist")  # equal keys are at 0, without rounding
+    nearest = far.masked_fill(~keep[..., None, :], math.inf).argmin(-1)
+    home = torch.where(keep, torch.arange(n, device=K.device), nearest)
     joins = torch.nn.functional.one_hot(home, n).to(K.dtype).mT  # (kept, entry)
     count = joins.sum(-1)
     mean = joins / count.clamp(min=1)[..., None]

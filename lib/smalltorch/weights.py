@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -163,7 +164,12 @@ def _load_smollm2(dtype: torch.dtype) -> tuple[Decoder, Any]:
     with _weight_file(*SMOLLM2) as file:
         import gguf
 
-        reader = gguf.GGUFReader(file)  # type: ignore[arg-type]  # numpy maps an open file as well
+        class Reader(gguf.GGUFReader):
+            """Takes 150,000 strings as slices of a plain array: of a mapped one each is slow to make."""
+
+            data = property(lambda self: self._plain, lambda self, mapped: setattr(self, "_plain", np.asarray(mapped)))
+
+        reader = Reader(file)  # type: ignore[arg-type]  # numpy maps an open file as well
         field = {name: field.contents() for name, field in reader.fields.items()}
         tensors = {t.name: torch.tensor(gguf.dequantize(t.data, t.tensor_type)) for t in reader.tensors}
     heads, kv_heads = field["llama.attention.head_count"], field["llama.attention.head_count_kv"]

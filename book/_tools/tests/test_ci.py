@@ -13,7 +13,7 @@ MAKE = """#!/bin/sh
 case "$*" in
     *reach*pages) echo a.html b.html ;;
     *reach*notebooks) echo softmax ;;
-    *reach*faults) ;;
+    *reach*) ;;
     *) echo "ran $*" ;;
 esac
 """
@@ -54,24 +54,38 @@ def stages(checkout, **variables):
 
 def test_what_has_changed_since_the_last_whole_run_decides(checkout):
     found = stages(checkout)
-    assert found[:3] == ["book", "html NODE=none HTML=.cache/no-node/html", "test"]
-    assert found[3:] == ["test-web PAGES=a.html b.html", "elsewhere NB=softmax"]
+    assert found == ["book", "test", "test-web PAGES=a.html b.html", "elsewhere NB=softmax"]
 
 
 @pytest.mark.parametrize("whole, base", [("0" * 40, ""), (None, "none")])
 def test_all_is_run_where_that_is_not_known_or_not_wanted(checkout, whole, base):
     if whole:
         (checkout / ".ci/whole").write_text(whole)
-    everything = ["test-web", "elsewhere", "sabotage-rest", "deep", "bare NB=attention norm-bounds"]
-    assert stages(checkout, BASE=base)[3:] == everything
+    everything = [
+        "book",
+        "html NODE=none HTML=.cache/no-node/html",
+        "test",
+        "test-web",
+        "elsewhere",
+        "sabotage",
+        "deep",
+    ]
+    assert stages(checkout, BASE=base) == [*everything, "bare NB=attention norm-bounds"]
 
 
-def test_a_change_of_the_library_is_looked_at_more_deeply(checkout):
+def test_other_bounds_of_versions_are_tried(checkout):
     (checkout / "lib").mkdir()
-    (checkout / "lib/x.py").write_text("")
+    (checkout / "lib/pyproject.toml").write_text("")
     git(checkout, "add", "lib")
     git(checkout, "commit", "-qm", "third")
-    assert stages(checkout)[-2:] == ["deep", "bare NB=attention norm-bounds"]
+    assert stages(checkout)[-1] == "lowest"
+
+
+def test_what_a_change_reaches_is_known_or_nothing_is_run(checkout):
+    """A stage must not be left out because the question what it needs had no answer."""
+    (checkout / "bin/make").write_text('#!/bin/sh\ncase "$*" in *reach*deep) exit 1 ;; *) echo ran $* ;; esac\n')
+    with pytest.raises(subprocess.CalledProcessError):
+        stages(checkout)
 
 
 def test_the_last_whole_run_is_named_by_a_commit():

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import reach
-from reach import ROOT, code_of, drawn, faults, kind, notebooks, pages, used_by
+from reach import ROOT, bare, code_of, deep, drawn, faults, kind, meaning, notebooks, pages, plain, used_by
 
 BOOK = {
     "lib/all/__init__.py": "import all.first",
@@ -27,7 +27,7 @@ BOOK = {
 # has what is not the book's from this one.
 LOADED = """\
 import json, os, sys
-import hypothesis, IPython, jaxtyping, matplotlib, sympy, torch
+import hypothesis, IPython, jaxtyping, matplotlib.pyplot, sympy, torch
 for path, imports in json.loads(sys.argv[1]).items():
     if child := os.fork():
         os.waitpid(child, 0)
@@ -79,8 +79,9 @@ def test_all_that_notebooks_load_is_computed():
     "path", ["lib/smalltorch/engine/kernel.py", "Makefile", "requirements.txt", "book/_tools/nbreport.py"]
 )
 def test_what_all_rests_on_reaches_everything(path):
-    for table in (notebooks({path}), pages({path}), faults({path})):
-        assert reached(table) == set(table) != set()
+    for table in reach.TABLES.values():
+        found = table({path})
+        assert reached(found) == set(found) != set()
 
 
 def test_a_module_reaches_who_uses_it():
@@ -112,6 +113,58 @@ def test_what_reaches_little():
     assert reached(faults({"lib/tests/sabotage/faults/lib/smalltorch/plot.py.toml"})) == {"lib/smalltorch/plot.py"}
 
 
+def test_deep_tests_run_for_what_they_look_at():
+    assert reached(deep({"lib/smalltorch/experiments/placement.csv"})) == {"lib/tests/test_long_runs.py"}
+    builds = {"book/_tools/tests/test_build.py", "book/_tools/tests/test_warm.py"}
+    assert reached(deep({"book/_ext/deepdive/ledger.py"})) == builds
+    assert "lib/tests/test_long_runs.py" in reached(deep({"lib/smalltorch/block.py"}))
+    assert reached(deep({"book/_tools/install.sh"})) >= {"book/_tools/tests/test_install.py"}
+    assert not reached(deep({"notebooks/attention/softmax.ipynb", "book/notation.md", "lib/smalltorch/superpose.py"}))
+
+
+def test_all_deep_tests_are_known():
+    files = [path for folder in ("lib/tests", "book") for path in (ROOT / folder).rglob("test_*.py")]
+    marked = {path.relative_to(ROOT).as_posix() for path in files if "pytest.mark." + "deep" in path.read_text()}
+    assert marked == set(reach.DEEP)
+    assert all(any(ROOT.glob(pattern)) for patterns in reach.DEEP.values() for pattern in patterns)
+
+
+def test_a_machine_without_the_library_and_a_platform_without_node():
+    assert (
+        reached(bare({"book/_tools/setup_cell.py"}))
+        == {"attention", "norm-bounds"}
+        == reached(bare({"lib/weights.txt"}))
+    )
+    assert not reached(bare({"lib/smalltorch/block.py", "notebooks/attention/attention.ipynb"}))
+    assert reached(plain({"book/_ext/deepdive/formulas.py"})) and not reached(plain({"book/notation.md"}))
+
+
+def test_prose_means_nothing_here():
+    assert meaning("a.py", '"""One."""\n\nx = 1  # first') == meaning("a.py", '"""Two."""\nx = 1')
+    assert meaning("a.py", "x = 1") != meaning("a.py", "x = 2")
+    assert meaning("a.csv", "x = 1  # first") != meaning("a.csv", "x = 1")
+    book = json.loads((ROOT / "notebooks/attention/softmax.ipynb").read_text())
+    before = meaning("a.ipynb", json.dumps(book))
+    book["cells"][0]["source"] = ["# Another title"]
+    assert book["cells"][0]["cell_type"] == "markdown" and meaning("a.ipynb", json.dumps(book)) == before
+    code = next(cell for cell in book["cells"] if cell["cell_type"] == "code" and cell["outputs"])
+    code["outputs"] = []
+    assert meaning("a.ipynb", json.dumps(book)) != before
+
+
+def test_of_changed_files_only_those_count_that_are_more_than_prose(monkeypatch):
+    old = {"a.py": '"""Old."""', "b.py": "x = 1"}
+    monkeypatch.setattr(reach, "git", lambda *words: old.get(words[-1].rpartition(":")[2], ""))
+    assert not reach.only_prose("a.py", "old")  # there is no such file now
+    path = "book/_tools/reach.py"
+    old[path] = (ROOT / path).read_text().replace("What a change can reach", "What else")
+    assert reach.only_prose(path, "old")
+    old[path] += "\nx = 1\n"
+    assert not reach.only_prose(path, "old")
+    del old[path]
+    assert not reach.only_prose(path, "old")  # there was no such file then
+
+
 def test_every_place_exists():
     assert all((ROOT / place).exists() for place in reach.PLACES)
 
@@ -134,7 +187,8 @@ def test_a_tenth_is_drawn_by_the_commit():
 
 def test_what_it_says(monkeypatch, capsys):
     changed = "docs/claim.md\nnotebooks/attention/softmax.ipynb\n"
-    monkeypatch.setattr(reach, "git", lambda *words: "c0ffee" if words[0] == "rev-parse" else changed)
+    answers = {"rev-parse": "c0ffee", "diff": changed, "ls-tree": ""}
+    monkeypatch.setattr(reach, "git", lambda *words: answers[words[0]])
     monkeypatch.setattr(sys, "argv", ["reach.py", "old", "notebooks"])
     reach.main()
     said = capsys.readouterr()

@@ -164,8 +164,8 @@ def fingerprints(experiment: Experiment) -> dict[str, str]:
     script = _source(experiment.module)
     cases = [dict(case) for case in experiment.cases]
     return {
-        "experiment": _digest([_tree(ast.parse(script)), list(experiment.columns), cases])[:16],
-        "library": _digest([_tree(ast.parse(_source(f"smalltorch.{m}"))) for m in used_by(experiment.module)])[:16],
+        "experiment": _digest([tree(ast.parse(script)), list(experiment.columns), cases])[:16],
+        "library": _digest([tree(ast.parse(_source(f"smalltorch.{m}"))) for m in used_by(experiment.module)])[:16],
     }
 
 
@@ -244,16 +244,16 @@ def _is_module(name: str) -> bool:
     return spec is not None and spec.origin is not None
 
 
-def _tree(node: Any) -> Any:
+def tree(node: Any) -> Any:
     """A syntax tree as lists, the same for all versions of Python: without places, docstrings and empty fields."""
     if isinstance(node, list):
-        return [_tree(entry) for entry in node]
+        return [tree(entry) for entry in node]
     if not isinstance(node, ast.AST):
         return repr(node)
     fields = dict(ast.iter_fields(node))
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
         fields["body"] = fields["body"][1:]
-    kept = {name: _tree(value) for name, value in fields.items() if value not in (None, [])}
+    kept = {name: tree(value) for name, value in fields.items() if value not in (None, [])}
     return [type(node).__name__, sorted((name, value) for name, value in kept.items() if name not in ("ctx", "kind"))]
 
 
