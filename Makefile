@@ -173,6 +173,7 @@ prose: $(READY)
 
 words: $(READY)
 	@$(PY) book/_tools/words.py
+	@$(PY) book/_tools/reviews.py
 
 order: $(READY)
 	@$(PY) book/_tools/toc.py check

@@ -13,6 +13,7 @@ import yaml
 
 FILE = "book/parts.yml"
 OPENINGS = "book/parts/"  # where the pages are that open the parts
+REVIEWS = "book/reviews/"  # and those that close them, with ten questions each
 LEDGER = "book/ledger"
 BEFORE, AFTER = "Before you start", "Back matter"
 HEAD = f"# Written by make toc from {FILE} and the notebooks that exist; make lint compares.\n"
@@ -39,6 +40,11 @@ class Part:
     def opening(self) -> str:
         """The page that opens it; of a part of prose, its first."""
         return f"{OPENINGS}{self.folder}" if self.folder else self.page(self.chapters[0])
+
+    @property
+    def review(self) -> str:
+        """The page of questions that closes it."""
+        return f"{REVIEWS}{self.folder}"
 
     def page(self, chapter: str) -> str:
         """The page of a chapter, from the root of the book, without suffix."""
@@ -73,36 +79,47 @@ def written(root: Path, part: Part) -> list[str]:
     return [page for page in pages if (root / f"{page}{suffix}").is_file()]
 
 
+def pages(root: Path, part: Part) -> list[str]:
+    """The pages of a part that exist: the one that opens it, its chapters, and the one that closes it."""
+    chapters = written(root, part)
+    if not chapters or not part.folder:
+        return chapters
+    closing = [part.review] if (root / f"{part.review}.md").is_file() else []
+    return [part.opening, *chapters, *closing]
+
+
 def outline(root: Path, contents: Contents) -> list[tuple[str, list[str]]]:
     """The book in its order: the title of each part and its pages. The first page stands before the parts."""
-    parts = [(part, written(root, part)) for part in contents.parts]
     found = [
         ("", [contents.root]),
         (BEFORE, list(contents.before)),
-        *((part.title, [part.opening, *pages] if part.folder else pages) for part, pages in parts if pages),
+        *((part.title, pages(root, part)) for part in contents.parts),
         (AFTER, list(contents.after)),
     ]
-    return [(title, pages) for title, pages in found if pages]
+    return [(title, names) for title, names in found if names]
 
 
 def toc(root: Path, contents: Contents, settling: Iterable[str] = ()) -> str:
     """The text of `_toc.yml`; `settling` are the chapters that have a page of the ledger.
 
-    A part is two lists, without a caption: the page that opens it, which has no number, and its chapters, which have.
+    A part is three lists, without a caption: the page that opens it, which has no number, its chapters, which have, and
+    the page that closes it.
     """
     below = {LEDGER: [f"          - file: {ledger_page(name)}" for name in settling]}
     lines = ["format: jb-book", f"root: {contents.root}", "parts:"]
-    for title, pages in outline(root, contents)[1:]:
-        if pages[0].startswith(OPENINGS):
-            lines += ["  - chapters:", f"      - file: {pages[0]}", f"        title: {title}", "  - numbered: true"]
-            pages = pages[1:]
+    for title, names in outline(root, contents)[1:]:
+        closing = [page for page in names if page.startswith(REVIEWS)]
+        if names[0].startswith(OPENINGS):
+            lines += ["  - chapters:", f"      - file: {names[0]}", f"        title: {title}", "  - numbered: true"]
+            names = names[1 : len(names) - len(closing)]
         else:
             lines.append(f"  - caption: {title}")
         lines.append("    chapters:")
-        for page in pages:
+        for page in names:
             lines.append(f"      - file: {page}")
             if below.get(page):
                 lines += ["        sections:", *below[page]]
+        lines += [line for page in closing for line in ("  - chapters:", f"      - file: {page}")]
     return HEAD + "\n".join(lines) + "\n"
 
 

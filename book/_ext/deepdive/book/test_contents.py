@@ -52,6 +52,22 @@ def test_the_pages_of_the_ledger_stand_below_it(root):
     assert parsed["parts"][-1]["chapters"] == [{"file": "book/ledger", "sections": below}]
 
 
+def test_a_part_is_closed_by_its_questions(root):
+    (root / "book/reviews").mkdir()
+    for name in ("one", "two"):  # of the second part nothing exists
+        (root / f"book/reviews/{name}.md").touch()
+    order = contents.read(root)
+    assert contents.outline(root, order)[2][1] == [
+        *("book/parts/one", "notebooks/one/a", "notebooks/one/c", "book/reviews/one")
+    ]
+    parts = yaml.safe_load(contents.toc(root, order))["parts"]
+    assert parts[2:4] == [
+        {"numbered": True, "chapters": [{"file": "notebooks/one/a"}, {"file": "notebooks/one/c"}]},
+        {"chapters": [{"file": "book/reviews/one"}]},
+    ]
+    assert len(parts) == 6
+
+
 def test_a_chapter_moves_with_its_line(root):
     before = contents.outline(root, contents.read(root))
     (root / contents.FILE).write_text(PARTS.replace("[a, b, c]", "[c, b, a]"), encoding="utf-8")
