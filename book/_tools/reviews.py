@@ -19,7 +19,7 @@ from smalltorch.files import in_one_line
 from words import texts
 
 QUESTIONS, SENTENCES = 10, 3
-QUESTION = re.compile(r"^## (?P<question>.+\?)\n\n:::\{dropdown\} Answer\n(?P<answer>.+?)\n:::$", re.M | re.S)
+QUESTION = re.compile(r"^## (?P<question>[^\n]+\?)\n\n:::\{dropdown\} Answer\n(?P<answer>.+?)\n:::$", re.M | re.S)
 THEOREM = re.compile(r"\{prf:ref\}`([\w-]+)`")
 FIGURE = re.compile(r"\{numref\}`(fig-[\w-]+)`")
 

@@ -33,6 +33,7 @@ OUTSIDE = re.compile(r"https?://(?!127\.0\.0\.1|localhost)|mailto:")
 LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl"})
 LEAST = 25  # letters of a piece of text that is looked for
 MOST = 16  # printed pages of a chapter
+LARGEST = 40_000_000  # bytes of the PDF
 
 
 def bare(text: str) -> str:
@@ -112,6 +113,11 @@ def lengths(pages: Mapping[str, int]) -> list[str]:
     return [f"{name} has {count} pages, {MOST} at most" for name, count in pages.items() if count > MOST]
 
 
+def weight(size: int) -> list[str]:
+    """Whether the PDF is too large."""
+    return [f"the PDF has {size / 1e6:.1f} MB, {LARGEST / 1e6:.0f} at most"] if size > LARGEST else []
+
+
 def problems(pdf: PdfReader, order: list[tuple[str, list[str]]], texts: dict[str, str]) -> tuple[list[str], str]:
     """What is wrong with the PDF of these pages, one line each, and a line that says how much was looked at."""
     wanted, begins = [(1, "Contents")], {}
@@ -179,6 +185,7 @@ def main() -> None:
             text = (html / f"{page}.html").read_text(encoding="utf-8")
             texts[page] = text.partition('<article class="bd-article">')[2].partition("</article>")[0]
         found, size = problems(PdfReader(html / PDF), order, texts)
+        found += weight((html / PDF).stat().st_size)
     print(f"{PDF}, {size}", "\n".join(found) or "all in order", sep="\n")
     sys.exit(bool(found))
 

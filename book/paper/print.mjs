@@ -74,8 +74,6 @@ await browser.close();
 close();
 
 // When it was printed is no part of the book.
-const whole = `${file}.unfinished`;
-fs.writeFileSync(whole, Buffer.from(pdf.toString('latin1').replace(/(Date \(D:)\d{14}/g, '$120000101000000'), 'latin1'));
-fs.renameSync(whole, file);
+fs.writeFileSync(file, Buffer.from(pdf.toString('latin1').replace(/(Date \(D:)\d{14}/g, '$120000101000000'), 'latin1'));
 for (const text of complaints) console.log(text);
 process.exit(complaints.size ? 1 : 0);

@@ -3,7 +3,8 @@
     printed.py _build/html     of the page in _build/print; keeps the PDF in _build/printed
 
 A PDF's name there is the hash of all that it was printed from: the page, the styles, pictures and fonts beside it, and
-the programs that print.
+the programs that print. The book is one volume, because what makes it whole cannot be joined later: numbers of pages,
+links between chapters, outline and tags.
 """
 
 from __future__ import annotations
@@ -14,13 +15,20 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
+import pikepdf
+
 import own
 from deepdive.takeaway import PDF
 from smalltorch.files import in_one_line, replacing
 
 SCRIPT = Path(__file__).with_name("print.sh")
 WEB = Path(__file__).parents[1] / "_tools/web"
-PROGRAMS = SCRIPT, SCRIPT.with_suffix(".mjs"), *(WEB / name for name in ("setup.sh", "shared.mjs", "package-lock.json"))
+PROGRAMS = (
+    Path(__file__),
+    SCRIPT,
+    SCRIPT.with_suffix(".mjs"),
+    *(WEB / name for name in ("setup.sh", "shared.mjs", "package-lock.json")),
+)
 
 
 def read(html: Path) -> Iterator[Path]:
@@ -37,6 +45,12 @@ def digest(html: Path) -> str:
     return found.hexdigest()
 
 
+def compress(pdf: Path) -> None:
+    """Write a PDF anew with its objects compressed, which browsers leave as text: the tags are a third of the file."""
+    with pikepdf.open(pdf, allow_overwriting_input=True) as document:
+        document.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate, deterministic_id=True)
+
+
 def printed(html: Path, lock: int) -> Path:
     """The PDF of the book, printed now if need be; `lock` is held by the programs that print, too."""
     folder = html.with_name("printed")
@@ -44,10 +58,11 @@ def printed(html: Path, lock: int) -> Path:
     pdf = folder / f"{digest(html)}.pdf"
     if not pdf.is_file():
         own.empty(folder)
-        status = subprocess.run(["sh", SCRIPT, html.parent, "print/index.html", pdf], pass_fds=[lock]).returncode
-        if status:
-            pdf.unlink(missing_ok=True)
-            sys.exit(status)
+        with replacing(pdf) as new:
+            status = subprocess.run(["sh", SCRIPT, html.parent, "print/index.html", new], pass_fds=[lock]).returncode
+            if status:
+                sys.exit(status)
+            compress(new)
     return pdf
 
 

@@ -1,4 +1,4 @@
-"""The printed pages of the chapters are counted, and a chapter that has too many is found."""
+"""The pages of the chapters are counted; a chapter that has too many is found, and a PDF that is too large."""
 
 import pdf
 
@@ -11,3 +11,7 @@ def test_the_pages_of_chapters_are_counted_up_to_what_follows():
 
 def test_a_chapter_that_is_too_long_is_found():
     assert pdf.lengths({"a": 18, "b": 16}) == ["a has 18 pages, 16 at most"]
+
+
+def test_a_pdf_that_is_too_large_is_found():
+    assert pdf.weight(40_000_001) == ["the PDF has 40.0 MB, 40 at most"] and not pdf.weight(40_000_000)

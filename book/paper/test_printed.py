@@ -2,6 +2,7 @@
 
 import sys
 
+import pikepdf
 import pytest
 
 import printed
@@ -9,12 +10,16 @@ import printed
 
 @pytest.fixture
 def html(tmp_path, monkeypatch):
-    """A book that can be printed: its PDF says how often that was done."""
+    """A book that can be printed: a file beside it says how often that was done."""
     for name in ("html/_static/print.css", "print/index.html"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("one", encoding="utf-8")
     script = tmp_path / "print.sh"
-    script.write_text(f'echo x >> {tmp_path}/times; cat {tmp_path}/times > "$3"\n', encoding="utf-8")
+    script.write_text(f'echo x >> {tmp_path}/times; cp {tmp_path}/browser.pdf "$3"\n', encoding="utf-8")
+    document = pikepdf.new()
+    for _ in range(100):
+        document.add_blank_page()
+    document.save(tmp_path / "browser.pdf", object_stream_mode=pikepdf.ObjectStreamMode.disable)
     (tmp_path / printed.own.MARK).touch()
     monkeypatch.setattr(printed, "SCRIPT", script)
     monkeypatch.setattr(sys, "argv", ["printed.py", str(tmp_path / "html")])
@@ -23,7 +28,8 @@ def html(tmp_path, monkeypatch):
 
 def times(html):
     printed.main()
-    return (html / printed.PDF).read_text(encoding="utf-8").count("x")
+    assert len(pikepdf.open(html / printed.PDF).pages) == 100
+    return (html.parent / "times").read_text(encoding="utf-8").count("x")
 
 
 def test_the_same_page_is_printed_once(html):
@@ -49,3 +55,12 @@ def test_what_was_not_printed_well_is_printed_again(html):
         with pytest.raises(SystemExit, match="3"):
             printed.main()
     assert not (html / printed.PDF).exists() and (html.parent / "times").read_text(encoding="utf-8") == "x\nx\n"
+
+
+def test_what_the_browser_leaves_as_text_is_compressed_and_the_same_each_time(html):
+    printed.main()
+    first = (html / printed.PDF).read_bytes()
+    assert len(first) < (html.parent / "browser.pdf").stat().st_size / 2
+    printed.own.empty(html.with_name("printed"))
+    printed.main()
+    assert (html / printed.PDF).read_bytes() == first
