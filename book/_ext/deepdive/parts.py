@@ -1,7 +1,7 @@
 """The parts of the book: directives for the map of all parts and for the page that opens each.
 
 {book-map}   every part with its chapters, how many claims got which verdict there, and how long each runs
-{part}       on the page book/parts/<folder>: its chapters, each with its result as it says it in short
+{part}       on the page book/parts/<folder>: its chapters, each with its result as it says it in short, and its questions
 """
 
 from __future__ import annotations
@@ -67,7 +67,14 @@ class PartOverview(BookDirective):
             title = nodes.term("", "", link(self.inline(chapter.title), chapter.page))
             about = [nodes.paragraph("", "", *self.inline(chapter.result)), self.state_of(chapter)]
             entries += nodes.definition_list_item("", title, nodes.definition("", *about, *self.systems_of(chapter)))
-        return [self.total(part), entries]
+        return [self.total(part), entries, *self.review(part)]
+
+    def review(self, part: Part) -> list[nodes.paragraph]:
+        """A link to the part's questions, where they are written."""
+        if part.review not in self.env.found_docs:
+            return []
+        page = link([nodes.Text("ten questions")], part.review)
+        return [nodes.paragraph("", "", nodes.Text("Whoever has read this part can answer "), page, nodes.Text("."))]
 
     def total(self, part: Part) -> nodes.paragraph:
         """The part's counts, each a link to its rows in the ledger, and to the systems in their index."""

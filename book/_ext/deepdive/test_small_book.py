@@ -57,6 +57,10 @@ def build(tmp_path_factory):
             (root / contents.FILE).write_text(yaml.safe_dump(order | {"before": [], "after": GENERATED, "moved": {}}))
             (root / SYSTEMS).unlink()
             (root / SYSTEMS).write_text(here((ROOT / SYSTEMS).read_text(encoding="utf-8")), encoding="utf-8")
+            (root / "book/reviews").mkdir()
+            (root / "book/reviews/spectrum.md").write_text(
+                "# Ten questions\n\nEach of them has an answer of three sentences.\n", encoding="utf-8"
+            )
             toc.write(root)
             config = (ROOT / "_config.yml").read_text(encoding="utf-8")
             address = re.sub(r'(?m)^  url: ".*"$', f'  url: "{ADDRESSES[name]}"', config)
@@ -111,6 +115,12 @@ def test_links_to_colab_and_the_repository_need_a_public_address(build, name, li
     assert found == links
     assert ("/issues/new" in page(root, CHAPTER)) == (name != "none")
     assert "colab" not in page(root, "book/index")
+
+
+def test_the_page_of_a_part_leads_to_its_questions(build):
+    assert '<a class="reference internal" href="../reviews/spectrum.html">ten questions</a>' in page(
+        build("none"), "book/parts/spectrum"
+    )
 
 
 @pytest.mark.parametrize("name", ["none", "elsewhere"])
