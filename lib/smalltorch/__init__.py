@@ -20,4 +20,4 @@
 Import the module that you need: `from smalltorch.attention import attention`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
