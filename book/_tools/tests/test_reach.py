@@ -154,7 +154,12 @@ def test_prose_means_nothing_here():
 
 def test_of_changed_files_only_those_count_that_are_more_than_prose(monkeypatch):
     old = {"a.py": '"""Old."""', "b.py": "x = 1"}
-    monkeypatch.setattr(reach, "git", lambda *words: old.get(words[-1].rpartition(":")[2], ""))
+
+    def git(what, *words):
+        path = words[-1].rpartition(":")[2]
+        return old[path] if what == "show" else old.get(path, "")  # git show fails where there is no such file
+
+    monkeypatch.setattr(reach, "git", git)
     assert not reach.only_prose("a.py", "old")  # there is no such file now
     path = "book/_tools/reach.py"
     old[path] = (ROOT / path).read_text().replace("What a change can reach", "What else")
