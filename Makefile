@@ -41,7 +41,7 @@ export PYTHONPATH      := book:book/_ext:book/paper:book/_tools
 export PYTHONDONTWRITEBYTECODE := 1
 
 NBVAL = $(PY) -m pytest -q -p nbreport --nbval --nbval-current-env --nbval-sanitize-with=book/_tools/nbval.sanitize \
-        --nbval-cell-timeout=300 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
+        --nbval-cell-timeout=900 -n $(JOBS) --dist loadfile $(or $(foreach name,$(NB),notebooks/*/$(name).ipynb),notebooks)
 
 .PHONY: again help book html takeaway serve execute manifest toc new-chapter diff-setup hook-setup clean test test-deep test-web \
         lint lock stress style form prose words order test-lib test-tools notebooks pages links sabotage deep elsewhere bare lowest reach
