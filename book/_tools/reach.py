@@ -8,10 +8,10 @@
     reach.py BASE plain         "html", if what a platform without Node gets may be another book
 
 What a file uses is computed from the imports of its syntax tree, directly or not. What is not known to reach little
-reaches everything: the engine, the pinned versions, what runs the notebooks. Prose changes no number: of code only the
-syntax tree without docstrings counts, of a notebook its code cells with their outputs. To what is reached comes a tenth
-of the rest, drawn by the commit's hash: a change in what no import tells is found within some commits, and again with
-the same hash.
+reaches everything: the engine, the pinned versions, what runs the notebooks. Of faults these reach only what imports tell:
+a test is hardly ever deafened by what it does not import. Prose changes no number: of code only the syntax tree without
+docstrings counts, of a notebook its code cells with their outputs. To what is reached comes a tenth of the rest, drawn
+by the commit's hash: a change in what no import tells is found within some commits, and again with the same hash.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("lib", "lib/tests", "book", "book/_ext", "book/paper", "book/_tools")  # where tests look for modules
 FAULTS = "lib/tests/sabotage/faults"
 # What a change below these paths reaches; the first that fits holds, and what fits none reaches everything.
-EVERYTHING, LOOKS, COMPUTED, NOTHING = "everything", "the looks of all pages", "what imports tell", "nothing"
+EVERYTHING, NUMBERS = "everything", "all but faults of what does not import it"
+LOOKS, COMPUTED, NOTHING = "the looks of all pages", "what imports tell", "nothing"
 PLACES = {
-    "lib/smalltorch/engine/": EVERYTHING,
-    "lib/pyproject.toml": EVERYTHING,
-    "lib/weights.txt": EVERYTHING,
+    "lib/smalltorch/engine/": NUMBERS,
+    "lib/pyproject.toml": NUMBERS,
+    "lib/weights.txt": NUMBERS,
     "lib/tests/conftest.py": EVERYTHING,
     "lib/tests/sabotage/faults/": COMPUTED,
     "lib/tests/sabotage/": EVERYTHING,
@@ -47,17 +48,21 @@ PLACES = {
     "lib/": COMPUTED,
     "notebooks/": COMPUTED,
     "book/_ext/": LOOKS,
-    "book/_tools/cuda.txt": EVERYTHING,
-    "book/_tools/install.py": EVERYTHING,
-    "book/_tools/install.sh": EVERYTHING,
-    "book/_tools/nbreport.py": EVERYTHING,
-    "book/_tools/nbval.sanitize": EVERYTHING,
+    "book/_tools/cuda.txt": NUMBERS,
+    "book/_tools/install.py": NUMBERS,
+    "book/_tools/install.sh": NUMBERS,
+    "book/_tools/nbreport.py": NUMBERS,
+    "book/_tools/nbval.sanitize": NUMBERS,
     "book/_tools/": LOOKS,
     "book/_static/": LOOKS,
     "book/_templates/": LOOKS,
     "book/explore/": LOOKS,
     "book/paper/": LOOKS,
     "book/": COMPUTED,
+    "Makefile": NUMBERS,
+    "requirements.in": NUMBERS,
+    "requirements.lock": NUMBERS,
+    "requirements.txt": NUMBERS,
     "_config.yml": LOOKS,
     "_toc.yml": COMPUTED,
     "docs/": NOTHING,
@@ -154,14 +159,14 @@ def notebooks(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     """The chapters with notebooks, and whether the change reaches their numbers."""
     changed = changed_code(changed, root)
     paths = sorted(path.relative_to(root).as_posix() for path in root.glob("notebooks/*/*.ipynb"))
-    everything = any(kind(path) == EVERYTHING for path in changed)
+    everything = any(kind(path) in (EVERYTHING, NUMBERS) for path in changed)
     return {Path(path).stem: everything or not changed.isdisjoint(used_by(path, root)) for path in paths}
 
 
 def pages(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     """The pages of the book, and whether the change reaches their looks: a chapter shows of the library's source."""
     kinds = {kind(path) for path in changed}
-    everything = not kinds.isdisjoint({EVERYTHING, LOOKS})
+    everything = not kinds.isdisjoint({EVERYTHING, NUMBERS, LOOKS})
     listed = any(kind(path) != NOTHING and not path.startswith("lib/tests/") for path in changed)
     chapters, found = notebooks(changed, root), {}
     for name in (name for _, part in outline(root, read(root)) for name in part):
@@ -188,7 +193,7 @@ def faults(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
 def deep(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     """The files with deep tests, and whether the change reaches them or what they run."""
     changed = changed_code(changed, root)
-    everything = any(kind(path) == EVERYTHING for path in changed)
+    everything = any(kind(path) in (EVERYTHING, NUMBERS) for path in changed)
     found = {}
     for test, patterns in DEEP.items():
         run = [path.relative_to(root).as_posix() for pattern in patterns for path in root.glob(pattern)]
@@ -199,7 +204,7 @@ def deep(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
 
 def bare(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     """Two chapters, and whether the change reaches what makes them run on a machine without the library."""
-    reached = any(kind(path) == EVERYTHING for path in changed) or not changed.isdisjoint(
+    reached = any(kind(path) in (EVERYTHING, NUMBERS) for path in changed) or not changed.isdisjoint(
         used_by("book/_tools/bare.py", root)
     )
     return dict.fromkeys(BARE, reached)
@@ -207,7 +212,7 @@ def bare(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
 
 def plain(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     """Whether the change reaches what builds pages."""
-    return {"html": any(kind(path) in (EVERYTHING, LOOKS) for path in changed)}
+    return {"html": any(kind(path) in (EVERYTHING, NUMBERS, LOOKS) for path in changed)}
 
 
 TABLES = {table.__name__: table for table in (notebooks, pages, faults, deep, bare, plain)}
