@@ -8,10 +8,11 @@
     reach.py BASE plain         "html", if what a platform without Node gets may be another book
 
 What a file uses is computed from the imports of its syntax tree, directly or not. What is not known to reach little
-reaches everything: the engine, the pinned versions, what runs the notebooks. Of faults these reach only what imports tell:
-a test is hardly ever deafened by what it does not import. Prose changes no number: of code only the syntax tree without
-docstrings counts, of a notebook its code cells with their outputs. To what is reached comes a tenth of the rest, drawn
-by the commit's hash: a change in what no import tells is found within some commits, and again with the same hash.
+reaches everything: the engine, the pinned versions, what runs the notebooks. These reach only faults of what imports
+them: a test is hardly ever deafened by what it does not import. Prose changes no number: of code only the syntax tree
+without docstrings counts, of a notebook its code cells with their outputs. To what is reached comes a tenth of the
+rest, drawn by the commit's hash: a change in what no import tells is found within some commits, and again with the
+same hash.
 """
 
 from __future__ import annotations
