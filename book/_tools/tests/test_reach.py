@@ -75,13 +75,28 @@ def test_all_that_notebooks_load_is_computed():
         assert ours <= used_by(name), name
 
 
-@pytest.mark.parametrize(
-    "path", ["lib/smalltorch/engine/kernel.py", "Makefile", "requirements.txt", "book/_tools/nbreport.py"]
-)
-def test_what_all_rests_on_reaches_everything(path):
+def test_what_is_not_placed_reaches_everything():
     for table in reach.TABLES.values():
+        found = table({"something new"})
+        assert reached(found) == set(found) != set()
+
+
+@pytest.mark.parametrize("path", ["lib/smalltorch/engine/kernel.py", "requirements.txt", "book/_tools/nbreport.py"])
+def test_what_all_numbers_rest_on(path):
+    for table in (deep, bare):
         found = table({path})
-        assert table is faults or reached(found) == set(found) != set()
+        assert reached(found) == set(found) != set()
+    assert not reached(notebooks({path}))
+    assert reach.one_in("notebooks", {path}) == 3 < reach.one_in("faults", {path}) == 10
+    softmax = "notebooks/attention/softmax.ipynb"
+    assert reach.one_in("notebooks", {softmax}) == 10 and reached(notebooks({path, softmax})) == {"softmax"}
+
+
+def test_pins_are_looked_at_on_all_pages_and_the_engine_on_those_that_list_it():
+    assert reached(pages({"requirements.txt"})) == set(pages(set())) and reached(plain({"Makefile"}))
+    found = reached(pages({"lib/smalltorch/engine/kernel.py"}))
+    assert "book/library.html" in found and "notebooks/attention/softmax.html" not in found
+    assert not reached(plain({"lib/smalltorch/engine/kernel.py"}))
 
 
 def test_what_runs_the_faults_reaches_all_of_them():
@@ -97,9 +112,9 @@ def test_a_module_reaches_who_uses_it():
     found = reached(notebooks({"lib/smalltorch/collapse.py"}))
     assert "paths" in found and "softmax" not in found
     assert {"lib/smalltorch/collapse.py"} < reached(faults({"lib/smalltorch/collapse.py"}))
-    looked_at = reached(pages({"lib/smalltorch/collapse.py"}))
+    looked_at = reached(pages({"lib/smalltorch/collapse.py", "notebooks/rank-collapse/paths.ipynb"}))
     assert {"book/library.html", "notebooks/rank-collapse/paths.html", "book/ledger/paths.html"} <= looked_at
-    assert "notebooks/attention/softmax.html" not in looked_at
+    assert not {"notebooks/attention/softmax.html", "book/ledger/softmax.html"} & looked_at
 
 
 def test_a_chapter_reaches_itself_and_the_lists():
@@ -116,7 +131,7 @@ def test_what_reaches_little():
     assert not reached(notebooks({"book/_static/book.css", "book/_tools/x.py", "book/_ext/x.py", ".ci/run"}))
     assert reached(pages({"book/_tools/x.py"})) == set(pages(set()))
     assert reached(faults({"book/_tools/toc.py"})) >= {"book/_tools/toc.py"}
-    assert not reached(pages({"lib/tests/test_norm.py"}))
+    assert not reached(pages({"lib/tests/test_norm.py", "book/_tools/tests/test_ci.py"}))
     assert reached(faults({"lib/tests/test_norm.py"})) == {"lib/smalltorch/norm.py"}
     assert reached(faults({"lib/tests/sabotage/faults/lib/smalltorch/plot.py.toml"})) == {"lib/smalltorch/plot.py"}
 
@@ -196,6 +211,7 @@ def test_a_tenth_is_drawn_by_the_commit():
     names = [f"name {k}" for k in range(1000)]
     assert 60 < len(drawn(names, "a1")) < 140
     assert drawn(names, "a1") == drawn(names, "a1") != drawn(names, "b2")
+    assert 250 < len(drawn(names, "a1", 3)) < 420
 
 
 def test_what_it_says(monkeypatch, capsys):
@@ -210,6 +226,9 @@ def test_what_it_says(monkeypatch, capsys):
     count = len(notebooks(set()))
     assert said.err.startswith(f"notebooks: 1 of {count} reached, {len(by_chance)} more drawn by commit c0f")
     assert said.err.split("c0ffee")[1].split() == by_chance
+    answers["diff"] += "requirements.txt\n"
+    reach.main()
+    assert len(capsys.readouterr().out.split()) > 6  # a third of them
     monkeypatch.setattr(sys, "argv", ["reach.py", "old", "cats"])
     with pytest.raises(SystemExit, match="notebooks"):
         reach.main()
