@@ -89,6 +89,7 @@ DEEP = {
     "book/_tools/tests/test_notebooks.py": (),
 }
 BARE = ("attention", "norm-bounds")
+BUILDERS = "book/_ext/deepdive/**/*.py"  # what makes a page of a notebook's stored outputs
 
 
 def kind(path: str) -> str:
@@ -170,9 +171,16 @@ def notebooks(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     return {Path(path).stem: everything or not changed.isdisjoint(used_by(path, root)) for path in paths}
 
 
+def all_looks(changed: set[str], root: Path = ROOT) -> bool:
+    """Whether the change reaches the looks of all pages: by its place, or because what builds them imports it."""
+    builders = (path for path in root.glob(BUILDERS) if not path.name.startswith("test_"))
+    used = set().union(*(used_by(path.relative_to(root).as_posix(), root) for path in builders))
+    return any(kind(path) in ALL_PAGES for path in changed) or not used.isdisjoint(changed_code(changed, root))
+
+
 def pages(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     """The pages of the book, and whether the change reaches their looks: a chapter's are stored in its notebook."""
-    everything = any(kind(path) in ALL_PAGES for path in changed)
+    everything = all_looks(changed, root)
     tests = ("lib/tests/", "book/_tools/tests/")
     listed = any(kind(path) != NOTHING and not path.startswith(tests) for path in changed)
     found = {}
@@ -219,7 +227,7 @@ def bare(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
 
 def plain(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     """Whether the change reaches what builds pages."""
-    return {"html": any(kind(path) in ALL_PAGES for path in changed)}
+    return {"html": all_looks(changed, root)}
 
 
 TABLES = {table.__name__: table for table in (notebooks, pages, faults, deep, bare, plain)}
@@ -230,7 +238,7 @@ def one_in(what: str, changed: set[str]) -> int:
     return 3 if what == "notebooks" and any(kind(path) in ALL_NUMBERS for path in changed) else 10
 
 
-def drawn(names: Iterable[str], commit: str, among: int = 10) -> set[str]:
+def drawn(names: Iterable[str], commit: str, among: int) -> set[str]:
     """One of so many names, others for every commit."""
     return {name for name in names if int(sha256(f"{commit} {name}".encode()).hexdigest(), 16) % among == 0}
 

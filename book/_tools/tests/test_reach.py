@@ -99,6 +99,11 @@ def test_pins_are_looked_at_on_all_pages_and_the_engine_on_those_that_list_it():
     assert not reached(plain({"lib/smalltorch/engine/kernel.py"}))
 
 
+@pytest.mark.parametrize("path", ["lib/smalltorch/engine/schema.py", "lib/smalltorch/files.py"])
+def test_what_builds_pages_imports_of_the_library_reaches_the_looks_of_all(path):
+    assert reached(pages({path})) == set(pages(set())) and reached(plain({path}))
+
+
 def test_what_runs_the_faults_reaches_all_of_them():
     for path in ("lib/tests/sabotage/runner.py", "lib/tests/conftest.py"):
         assert reached(faults({path})) == set(faults(set()))
@@ -209,8 +214,8 @@ def test_what_is_not_known_reaches_everything():
 
 def test_a_tenth_is_drawn_by_the_commit():
     names = [f"name {k}" for k in range(1000)]
-    assert 60 < len(drawn(names, "a1")) < 140
-    assert drawn(names, "a1") == drawn(names, "a1") != drawn(names, "b2")
+    assert 60 < len(drawn(names, "a1", 10)) < 140
+    assert drawn(names, "a1", 10) == drawn(names, "a1", 10) != drawn(names, "b2", 10)
     assert 250 < len(drawn(names, "a1", 3)) < 420
 
 
