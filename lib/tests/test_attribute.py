@@ -79,3 +79,8 @@ def test_rollout_is_the_sum_over_all_paths():
         expected += path / 8
     torch.testing.assert_close(rollout(A), expected)
     torch.testing.assert_close(rollout(A).sum(-1), torch.ones(4).double())
+
+
+def test_rollout_keeps_a_skip_of_one_half_where_rows_do_not_sum_to_one():
+    A = torch.tensor([[[0.0, 0.0], [3.0, 1.0]]])  # a row with nobody to look at, and one of sum 4
+    torch.testing.assert_close(rollout(A), torch.tensor([[0.5, 0.0], [1.5, 1.0]]))
