@@ -4,7 +4,7 @@ import re
 import mpmath
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from torch.func import jacrev, vmap
 
@@ -113,12 +113,18 @@ def by_mpmath(name, row, eps):
 exponents = st.integers(-300, 300).map(lambda power: 10.0**power)
 
 
+@example("inside", [1.0, 1e121, 1e-130], 1e241)  # a row so small beside eps that the last digits are lost
 @given(st.sampled_from(list(NORMS)), st.lists(exponents, min_size=3, max_size=3), st.just(0.0) | exponents)
 def test_rows_of_any_size_are_normalised_by_the_formula(name, sizes, eps):
-    """Each row has its own size; beside it, eps may be anything from far smaller to far larger."""
+    """Each row has its own size; beside it, eps may be anything from far smaller to far larger.
+
+    Errors are measured by the row's largest entry: in another, entry and mean may nearly cancel. What is below 2^-874
+    may be lost.
+    """
     X = randn(3, 4) * torch.tensor(sizes, dtype=torch.float64)[:, None]
     expected = torch.tensor([by_mpmath(name, row, eps) for row in X.tolist()], dtype=torch.float64)
-    torch.testing.assert_close(NORMS[name](X, eps), expected, rtol=1e-12, atol=1e-300)
+    error = (NORMS[name](X, eps) - expected).abs().amax(-1)
+    assert (error <= 1e-12 * expected.abs().amax(-1) + 2.0**-874).all()
 
 
 @pytest.mark.parametrize("name", NORMS)
