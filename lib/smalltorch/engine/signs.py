@@ -152,8 +152,10 @@ def _with_absolute_values(expr: Add, hypotheses: tuple[Usable, ...], ranges: dic
         coefficient, rest = term.as_coeff_Mul()
         if not is_real(rest, hypotheses):
             return None
-        terms = [t for t in rest.args[0].args] if isinstance(rest, Abs) and isinstance(rest.args[0], Add) else [rest]
-        bounded -= Abs(coefficient) * Add(*map(Abs, terms))
+        terms = rest.args[0].args if isinstance(rest, Abs) and isinstance(rest.args[0], Add) else [rest]
+        for t in terms:  # SymPy may not see that |u| of a u that is ≥ 0 is u, and would wrap it again and again
+            size = t if sign(t, hypotheses, ranges) in (POSITIVE, NONNEGATIVE) else Abs(t)
+            bounded -= Abs(coefficient) * size
     if bounded == expr:
         return None
     return NONNEGATIVE if sign(bounded, hypotheses, ranges) in (POSITIVE, NONNEGATIVE, ZERO) else None
