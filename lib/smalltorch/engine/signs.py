@@ -154,11 +154,10 @@ def _with_absolute_values(expr: Add, hypotheses: tuple[Usable, ...], ranges: dic
             return None
         terms = rest.args[0].args if isinstance(rest, Abs) and isinstance(rest.args[0], Add) else [rest]
         for t in terms:  # SymPy may not see that |u| of a u that is ≥ 0 is u, and would wrap it again and again
-            size = t if sign(t, hypotheses, ranges) in (POSITIVE, NONNEGATIVE) else Abs(t)
-            bounded -= Abs(coefficient) * size
+            bounded -= Abs(coefficient) * (t if is_nonnegative(t, hypotheses, ranges) else Abs(t))
     if bounded == expr:
         return None
-    return NONNEGATIVE if sign(bounded, hypotheses, ranges) in (POSITIVE, NONNEGATIVE, ZERO) else None
+    return NONNEGATIVE if is_nonnegative(bounded, hypotheses, ranges) else None
 
 
 def _stated_sign(expr: Expr, hypotheses: tuple[Usable, ...], ranges: dict[Expr, Range]) -> str | None:
