@@ -129,6 +129,7 @@ def test_absolute_values_and_extremes():
     assert sign(r - Max(r, t)) is None and sign(2 * Max(r, t) - 3 * r) is None and sign(3 * r - 2 * Min(r, t)) is None
     for u in (2 * a * (a - b), a * Abs(a - b)):  # SymPy does not see that |u| = u for the second
         assert sign(2 * a + Abs(r) - u) is None
+    assert sign(Abs(z) - z) is None and sign(Abs(r) + Abs(z) - z) is None  # z may be complex
 
 
 def test_a_number_beyond_what_is_stated():
