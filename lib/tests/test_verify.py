@@ -269,6 +269,15 @@ def test_fails_demands_a_violation():
         fails("‖x‖₂ ≤ ‖x‖₁", l2, l1, domain=free, shapes=[(4,)])
 
 
+def test_rounding_does_not_choose_among_counterexamples():
+    """Where all inputs break a statement by the same ratio, up to rounding, the first one is shown."""
+    def rounded(noise):
+        return lambda x: 2 * l2(x) * (1 + noise * 1e-13 * torch.sin(1e3 * x[:, 0]))
+
+    shown = {fails("2 ‖x‖₂ ≤ ‖x‖₂", rounded(noise), l2, domain=free, shapes=[(4,)]).text for noise in (-1, 0, 1)}
+    assert len(shown) == 1
+
+
 def test_a_violation_must_be_large_enough():
     with pytest.raises(VerificationError, match="no counterexample"):
         fails("1 ≤ 1", lambda x: one(x) * (1 + 1e-6), one, domain=free, shapes=[(2,)])

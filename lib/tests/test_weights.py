@@ -1,5 +1,6 @@
 """The two real models, and tiny random ones, against transformers on the same weights."""
 
+import functools
 import hashlib
 import importlib.util
 import os
@@ -66,9 +67,12 @@ def package_folder(package):
 
 @needs_weights
 @torch.no_grad()
-def test_smollm2_equals_transformers(smollm2):
+def test_smollm2_equals_transformers(smollm2, monkeypatch):
+    import gguf
     from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
+    # they make the map of names anew for each of 397 modules, which takes ten seconds
+    monkeypatch.setattr(gguf, "get_tensor_name_map", functools.cache(gguf.get_tensor_name_map))
     path = package_folder(weights.SMOLLM2[0]) / weights.SMOLLM2[1]
     config = transformers.LlamaConfig(**load_gguf_checkpoint(path)["config"], attn_implementation="eager")
     with torch.device("meta"):

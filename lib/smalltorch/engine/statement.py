@@ -93,10 +93,13 @@ class Worst:
     def beaten_by(self, batch: Batch, among: Tensor) -> int | None:
         """The row with the largest score among these, if it is larger than the score so far.
 
-        A tie goes to what was found first, so that rounding does not decide.
+        A tie goes to what was found first, so that rounding does not decide: between the rows of a batch, and between
+        batches, where climbs end at slightly different heights.
         """
         scores = self.statement.scores(batch).where(among, -math.inf)
-        k = int(scores.argmax())
+        most = float(scores.max())
+        level = most - 1e-9 * abs(most) if math.isfinite(most) else most
+        k = int((scores >= level).int().argmax())
         tie = 1e-6 * abs(self.score) if math.isfinite(self.score) else 0.0
         return k if bool(among[k]) and (not self.where or float(scores[k]) > self.score + tie) else None
 
