@@ -271,6 +271,7 @@ def test_fails_demands_a_violation():
 
 def test_rounding_does_not_choose_among_counterexamples():
     """Where all inputs break a statement by the same ratio, up to rounding, the first one is shown."""
+
     def rounded(noise):
         return lambda x: 2 * l2(x) * (1 + noise * 1e-13 * torch.sin(1e3 * x[:, 0]))
 
