@@ -450,19 +450,22 @@ def attention_matrices(
     model: Decoder | Encoder, tokens: Int[Tensor, "batch n"], mask: Bool[Tensor, "..."] | None = None
 ) -> Float[Tensor, "layer batch head n n"]:
     """A of every layer and head. The mask is the model's own; a decoder's can only hide further keys."""
-    check_type(Decoder | Encoder, model=model)
-    run = model.states if isinstance(model, Decoder) else model  # without the logits, which cost as much as five layers
-    with observe(model, MultiHead) as calls:
-        run(tokens, mask=mask)
-    return torch.stack([call.output[1] for call in calls])
+    return torch.stack([call.output[1] for call in _attention_calls(model, tokens, mask)])
 
 
 def queries_and_keys(
     model: Decoder | Encoder, tokens: Int[Tensor, "batch n"]
 ) -> tuple[Float[Tensor, "layer batch head n d_h"], Float[Tensor, "layer batch head n d_h"]]:
     """Q and K of every layer and head, as they meet in the dot products."""
-    check_type(Decoder | Encoder, model=model)
-    with observe(model, MultiHead) as calls:
-        model(tokens)
+    calls = _attention_calls(model, tokens, None)
     Q, K, _ = zip(*(call.module.project(*call.inputs) for call in calls), strict=True)
     return torch.stack(Q), torch.stack(K)
+
+
+def _attention_calls(model: Decoder | Encoder, tokens: Tensor, mask: Tensor | None) -> list[Call]:
+    """The calls of attention, layer by layer."""
+    check_type(Decoder | Encoder, model=model)
+    run = model.states if isinstance(model, Decoder) else model  # without the logits, which cost as much as five layers
+    with observe(model, MultiHead) as calls:
+        run(tokens, mask=mask)
+    return calls
