@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from struct import unpack_from
 from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
@@ -165,9 +166,25 @@ def _load_smollm2(dtype: torch.dtype) -> tuple[Decoder, Any]:
         import gguf
 
         class Reader(gguf.GGUFReader):
-            """Takes 150,000 strings as slices of a plain array: of a mapped one each is slow to make."""
+            """Takes an array of numbers as one, and of 100,000 strings slices of bytes: an array for each is slow."""
 
             data = property(lambda self: self._plain, lambda self, mapped: setattr(self, "_plain", np.asarray(mapped)))
+
+            def _get_field_parts(self, orig_offs: Any, raw_type: Any) -> Any:
+                if raw_type != gguf.GGUFValueType.ARRAY:
+                    return super()._get_field_parts(orig_offs, raw_type)
+                content, place = memoryview(self.data), orig_offs + 12
+                kind, count = unpack_from("<IQ", content, orig_offs)  # of the entries, which follow
+                types = [gguf.GGUFValueType.ARRAY, gguf.GGUFValueType(kind)]
+                parts: list[Any] = [content[orig_offs:place]]
+                if types[1] != gguf.GGUFValueType.STRING:
+                    parts.append(self._get(place, self.gguf_scalar_to_np[types[1]], count))
+                    return 12 + parts[1].nbytes, parts, [1], types
+                for _ in range(count):  # a length, its string, a length, …
+                    end = place + 8 + unpack_from("<Q", content, place)[0]
+                    parts += content[place : place + 8], content[place + 8 : end]
+                    place = end
+                return place - orig_offs, parts, range(2, len(parts), 2), types
 
         reader = Reader(file)  # type: ignore[arg-type]  # numpy maps an open file as well
         field = {name: field.contents() for name, field in reader.fields.items()}
