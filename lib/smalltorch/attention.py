@@ -109,7 +109,7 @@ def _attend(S: Tensor, V: Tensor, mask: Tensor | None, **origin: Tensor | float)
 def weight(d_in: int, d_out: int) -> nn.Parameter:
     """A matrix for X @ W with entries N(0, 1/d_in): unit variance in, unit variance out."""
     check_integers(1, d_in=d_in, d_out=d_out)
-    return nn.Parameter(torch.normal(0.0, d_in**-0.5, (d_in, d_out)))  # `normal_` is slow on meta, where loading builds
+    return nn.Parameter(torch.empty(d_in, d_out).normal_(std=d_in**-0.5))
 
 
 def _affine(X: Tensor, W: Tensor, b: Tensor | None) -> Tensor:

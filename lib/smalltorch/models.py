@@ -92,7 +92,7 @@ class Decoder(nn.Module):
         check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
         check_type(bool, tied=tied)
         self.heads = heads
-        self.E = nn.Parameter(torch.normal(0.0, 1.0, (vocabulary, d)))
+        self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
         self.blocks = nn.ModuleList(
             PreLN(MultiHead(d, heads, kv_heads, rope_base=rope_base), SwiGLU(d, d_ff), RMSNorm(d, eps), RMSNorm(d, eps))
             for _ in range(layers)
@@ -156,9 +156,9 @@ class Encoder(nn.Module):
         super().__init__()
         check_integers(1, vocabulary=vocabulary, d=d, layers=layers, positions=positions, segments=segments)
         self.heads = heads
-        self.E = nn.Parameter(torch.normal(0.0, 1.0, (vocabulary, d)))
-        self.P = nn.Parameter(torch.normal(0.0, 1.0, (positions, d)))
-        self.E_segment = nn.Parameter(torch.normal(0.0, 1.0, (segments, d)))
+        self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
+        self.P = nn.Parameter(torch.empty(positions, d).normal_())
+        self.E_segment = nn.Parameter(torch.empty(segments, d).normal_())
         self.norm = LayerNorm(d, eps)
         self.blocks = nn.ModuleList(
             PostLN(MultiHead(d, heads, bias=True), FFN(d, d_ff), LayerNorm(d, eps), LayerNorm(d, eps))
@@ -220,8 +220,8 @@ class GPT(nn.Module):
         check_choice(("pre", "post"), norm=norm)
         Block = {"pre": PreLN, "post": PostLN}[norm]
         d_ff = 4 * d if d_ff is None else d_ff
-        self.E = nn.Parameter(torch.normal(0.0, 1.0, (vocabulary, d)))
-        self.P = nn.Parameter(torch.normal(0.0, 1.0, (positions, d)))
+        self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
+        self.P = nn.Parameter(torch.empty(positions, d).normal_())
         self.blocks = nn.ModuleList(
             Block(MultiHead(d, heads, bias=True), FFN(d, d_ff, gelu_tanh), LayerNorm(d, eps), LayerNorm(d, eps))
             for _ in range(layers)
@@ -273,7 +273,7 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
         self.heads = heads
-        self.E = nn.Parameter(torch.normal(0.0, 1.0, (vocabulary, d)))
+        self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
         self.encoder = nn.ModuleList(
             PostLN(MultiHead(d, heads, bias=True), FFN(d, d_ff, F.relu), LayerNorm(d), LayerNorm(d))
             for _ in range(layers)

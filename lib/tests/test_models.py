@@ -1,10 +1,7 @@
 """The models: as torch.nn and transformers have them on the same weights; what depends on what; what happens inside."""
 
 import math
-import os
 import re
-import subprocess
-import sys
 from functools import partial
 
 import pytest
@@ -525,14 +522,3 @@ def test_models_of_half_types_stay_near_float64(dtype):
             found = model.to(dtype)(tokens)
             assert found.dtype == dtype
             assert (found.double() - expected).abs().max() < 60 * torch.finfo(dtype).eps * expected.abs().max(), name
-
-
-def test_a_model_on_meta_is_made_without_the_compiler():
-    """On meta `normal_` imports torch's compiler, which takes longer than to read the weights that are to come."""
-    code = (
-        "import sys, torch; from smalltorch.models import GPT, Decoder, Encoder\n"
-        "with torch.device('meta'):\n"
-        "    Decoder(9, 8, 1, 2, 6), Encoder(9, 8, 1, 2, 6), GPT(9, 8, 1, 2, 5, 'pre')\n"
-        "assert 'torch._dynamo' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
