@@ -13,7 +13,8 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from nbval.plugin import IPyNbCell
+from nbval import plugin as nbval
+from nbval.kernel import RunningKernel
 
 from smalltorch.engine.schema import NOT_CHECKS, Closing, Evidence, Record, read_closing, read_records
 
@@ -25,11 +26,23 @@ STRING = re.compile(r"""(["'])(.+?)\1""")  # in code
 
 def pytest_configure(config):
     config.pluginmanager.register(Report(config.rootpath))
+    nbval.RunningKernel = kernel
+
+
+def kernel(*args, **kwargs) -> RunningKernel:
+    """A kernel that runs, at the second try if need be.
+
+    The ports of a kernel are chosen before it opens them, and now and then another process has taken one in between.
+    """
+    try:
+        return RunningKernel(*args, **kwargs)
+    except RuntimeError:
+        return RunningKernel(*args, **kwargs)
 
 
 def error_line(text: str) -> str:
     """The line of nbval's report that says most: the exception, or else what differs."""
-    lines = [line.strip() for line in COLOURS.sub("", text).splitlines()]
+    lines = [line.removeprefix("E ").strip() for line in COLOURS.sub("", text).splitlines()]  # E: pytest's own mark
     errors = [line for line in lines if re.match(r"[A-Za-z_.]*(Error|Exception|Warning|Interrupt|Failure)\b.*:", line)]
     differs = [line for line in lines if line.startswith(DIFFERENCES)]
     return (errors[-1:] or differs[:1] or [line for line in lines if line][:1] or ["no message"])[0]
@@ -111,7 +124,7 @@ class Report:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item, call):
         report = (yield).get_result()
-        if report.failed and isinstance(item, IPyNbCell):
+        if report.failed and isinstance(item, nbval.IPyNbCell):
             path = str(item.path.relative_to(self.root))
             (_, stored), (_, new) = on_record(item.cell.outputs), on_record(item.test_outputs or [])
             changed = [claim for claim in stored if claim in new and new[claim] != stored[claim]]

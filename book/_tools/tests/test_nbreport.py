@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook, new_output
@@ -115,6 +116,28 @@ def test_a_record_that_no_longer_says_the_same_is_a_failure(told):
 )
 def test_an_output_that_is_new_or_lost_or_other_is_a_failure(told, name, line):
     assert told[name] == f"chapter {name}: {line}\nno claim rests on that cell\n"
+
+
+def test_a_kernel_that_did_not_start_is_started_once_more(monkeypatch):
+    tries = []
+
+    def running(name, works_at):
+        tries.append(name)
+        if len(tries) < works_at:
+            raise RuntimeError("Kernel didn't respond in 60 seconds")
+        return "a kernel"
+
+    monkeypatch.setattr(nbreport, "RunningKernel", running)
+    monkeypatch.setattr(nbreport.nbval, "RunningKernel", running)
+    nbreport.pytest_configure(SimpleNamespace(rootpath="", pluginmanager=SimpleNamespace(register=lambda plugin: None)))
+    assert nbreport.nbval.RunningKernel("python", works_at=2) == "a kernel" and tries == ["python", "python"]
+    with pytest.raises(RuntimeError, match="60 seconds"):
+        nbreport.nbval.RunningKernel("python", works_at=5)
+
+
+def test_what_pytest_says_of_a_kernel_is_told():
+    text = "cls = <class 'CallInfo'>\n\nE           RuntimeError: Kernel died before replying to kernel_info\nx.py:9"
+    assert nbreport.error_line(text) == "RuntimeError: Kernel died before replying to kernel_info"
 
 
 def code(*sources, evidence, opened=0):
