@@ -18,6 +18,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from smalltorch import hub
 from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder
@@ -457,8 +458,15 @@ def _check_transformer(theirs: nn.Transformer) -> None:
         _check("add_zero_attn", attention.add_zero_attn, False)
 
 
+class _Undrawn(TorchFunctionMode):
+    """Draws no first values: on the device meta there are none, and torch would import its compiler to say so."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return args[0] if func is Tensor.normal_ else func(*args, **(kwargs or {}))
+
+
 def _assemble(kind: type[M], shape: dict[str, Any], state: dict[str, Tensor], dtype: torch.dtype) -> M:
-    with torch.device("meta"):  # no time lost on random weights
+    with torch.device("meta"), _Undrawn():
         model = kind(**shape)
     try:
         model.load_state_dict(state, assign=True)

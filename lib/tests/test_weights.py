@@ -142,6 +142,13 @@ def test_minilm_tokenizer_equals_transformers(minilm):
 
 
 @needs_weights
+def test_loading_does_not_wait_for_torch_s_compiler():
+    """Random weights on the device meta would have it imported, which takes longer than to read the model."""
+    line = 'import sys; from smalltorch.weights import load; load("minilm"); sys.exit("torch._dynamo" in sys.modules)'
+    subprocess.run([sys.executable, "-c", line], check=True)
+
+
+@needs_weights
 def test_loaded_models_are_frozen_and_take_a_dtype(minilm, smollm2):
     assert len(smollm2[0].blocks) == 30 and all(isinstance(block, PreLN) for block in smollm2[0].blocks)
     for model, _ in (minilm, smollm2):
