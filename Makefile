@@ -179,7 +179,7 @@ order: $(READY)
 	@$(PY) book/_tools/toc.py check
 
 test-lib: $(READY)
-	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal lib/tests
+	@$(PY) -m pytest -q -n $(JOBS) lib/tests
 
 test-tools: $(READY)
 	@$(PY) -m pytest -q -n $(JOBS) --dist worksteal book
