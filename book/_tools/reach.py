@@ -12,9 +12,10 @@ reaches everything. Prose changes no number: of code only the syntax tree withou
 code cells with their outputs. To what is reached comes a tenth of the rest, drawn by the commit's hash: a change in
 what no import tells is found within some commits, and again with the same hash.
 
-The engine, the pinned versions and what runs the notebooks reach all numbers. `make test` runs all notebooks; under
-other conditions, where rounding is another, a third of them is drawn then. And of faults these reach only what imports
-tell: a test is hardly ever deafened by what it does not import.
+The engine, the pinned versions and what runs the notebooks reach all numbers, and so does a module that most chapters
+use, such as the models. `make test` runs all notebooks; under other conditions, where rounding is another, a third of
+them is drawn then. And of faults these reach only what imports tell: a test is hardly ever deafened by what it does not
+import.
 """
 
 from __future__ import annotations
@@ -164,11 +165,21 @@ def only_prose(path: str, base: str) -> bool:
 
 def notebooks(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
     """The chapters with notebooks, and whether the change reaches their numbers by what they import."""
-    # All import the engine, which reaches all numbers.
-    changed = {path for path in changed_code(changed, root) if kind(path) != NUMBERS}
-    paths = sorted(path.relative_to(root).as_posix() for path in root.glob("notebooks/*/*.ipynb"))
+    used = by_notebooks(root)
+    changed = {path for path in changed_code(changed, root) if not reaches_all_numbers(path, used)}
     everything = any(kind(path) == EVERYTHING for path in changed)
-    return {Path(path).stem: everything or not changed.isdisjoint(used_by(path, root)) for path in paths}
+    return {Path(path).stem: everything or not changed.isdisjoint(files) for path, files in used.items()}
+
+
+def by_notebooks(root: Path = ROOT) -> dict[str, set[str]]:
+    """The notebooks, and the files that each uses."""
+    paths = sorted(path.relative_to(root).as_posix() for path in root.glob("notebooks/*/*.ipynb"))
+    return {path: used_by(path, root) for path in paths}
+
+
+def reaches_all_numbers(path: str, used: dict[str, set[str]]) -> bool:
+    """Whether a change of this file is one of all numbers: by its place, or as most of the notebooks use it."""
+    return kind(path) == NUMBERS or sum(path in files for files in used.values()) > len(used) / 2
 
 
 def all_looks(changed: set[str], root: Path = ROOT) -> bool:
@@ -233,9 +244,13 @@ def plain(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
 TABLES = {table.__name__: table for table in (notebooks, pages, faults, deep, bare, plain)}
 
 
-def one_in(what: str, changed: set[str]) -> int:
+def one_in(what: str, changed: set[str], root: Path = ROOT) -> int:
     """Of how many names that no import reaches one is drawn."""
-    return 3 if what == "notebooks" and any(kind(path) in ALL_NUMBERS for path in changed) else 10
+    if what != "notebooks":
+        return 10
+    used = by_notebooks(root)
+    wide = (kind(path) in ALL_NUMBERS or reaches_all_numbers(path, used) for path in changed_code(changed, root))
+    return 3 if any(wide) else 10
 
 
 def drawn(names: Iterable[str], commit: str, among: int) -> set[str]:

@@ -92,6 +92,14 @@ def test_what_all_numbers_rest_on(path):
     assert reach.one_in("notebooks", {softmax}) == 10 and reached(notebooks({path, softmax})) == {"softmax"}
 
 
+def test_what_most_chapters_use_counts_as_the_engine_does():
+    models, collapse = "lib/smalltorch/models.py", "lib/smalltorch/collapse.py"
+    assert not reached(notebooks({models})) and reach.one_in("notebooks", {models}) == 3
+    assert 0 < len(reached(notebooks({collapse}))) < len(notebooks(set())) / 2
+    assert reached(notebooks({models, collapse})) == reached(notebooks({collapse}))
+    assert reach.one_in("notebooks", {collapse}) == reach.one_in("faults", {models}) == 10
+
+
 def test_pins_are_looked_at_on_all_pages_and_the_engine_on_those_that_list_it():
     assert reached(pages({"requirements.txt"})) == set(pages(set())) and reached(plain({"Makefile"}))
     found = reached(pages({"lib/smalltorch/engine/kernel.py"}))
