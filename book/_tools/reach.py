@@ -244,12 +244,12 @@ def plain(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
 TABLES = {table.__name__: table for table in (notebooks, pages, faults, deep, bare, plain)}
 
 
-def one_in(what: str, changed: set[str], root: Path = ROOT) -> int:
+def one_in(what: str, changed: set[str]) -> int:
     """Of how many names that no import reaches one is drawn."""
     if what != "notebooks":
         return 10
-    used = by_notebooks(root)
-    wide = (kind(path) in ALL_NUMBERS or reaches_all_numbers(path, used) for path in changed_code(changed, root))
+    used = by_notebooks()
+    wide = (kind(path) in ALL_NUMBERS or reaches_all_numbers(path, used) for path in changed_code(changed, ROOT))
     return 3 if any(wide) else 10
 
 
