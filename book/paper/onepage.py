@@ -29,6 +29,11 @@ from smalltorch.files import in_one_line, write_text
 ROOT = Path(__file__).resolve().parents[2]
 REFERRING = ("aria-labelledby", "aria-describedby", "for", "headers")  # attributes that hold ids
 HEADINGS = re.compile(r"h[1-6]")
+# A formula as `formulas.cjs` makes it: a picture, in which brackets may be pictures too, and MathML with the TeX in it.
+SHAPES = r'<svg aria-hidden="true" style=[^>]*>(?:(?!<math ).)*'
+FORMULA = re.compile(rf"(?:{SHAPES})?<math class=.*?(<annotation .*?</annotation>)</semantics></math>", re.S)
+PRE, SPAN = re.compile(r"<pre>.*?</pre>", re.S), re.compile(r"<span\b[^>]*>|</span>")
+COMMENT = re.compile(r'class="(c|c1|cm|sd)"')
 LISTS = {"book/theorems", "book/exercises"}  # repeat what stands in the chapters
 # Formulas are set with fonts here: as the shapes that the HTML uses they would make the file half as large again.
 MATHJAX = ("tex-chtml-full.js", "output/chtml/fonts/woff-v2")
@@ -91,7 +96,7 @@ def redirect(address: str, page: str, pages: set[str]) -> str | None:
 
 def article(html: str, page: str, pages: set[str], depth: int, files: str) -> Tag:
     """A page's text, with addresses as the book on one page needs them and headings `depth` levels further down."""
-    body = BeautifulSoup(html, "html.parser").find("article", class_="bd-article")
+    body = BeautifulSoup(lighter(html), "html.parser").find("article", class_="bd-article")
     body["class"], body["id"] = ["page"], page
     for element in body.select("script, form, .explorable, .takeaway"):
         element.decompose()
@@ -114,28 +119,35 @@ def article(html: str, page: str, pages: set[str], depth: int, files: str) -> Ta
             link.unwrap()
         else:
             link["href"] = target
-    for code in body("pre"):
-        flatten(code)
     for formula in body(class_="math"):
         as_tex(formula)
     return body
 
 
-def as_tex(formula: Tag) -> None:
-    """Put a formula's TeX in the place of its picture: on paper it is set with fonts, which can break wide lines."""
-    tex = formula.select_one("annotation, .tex").string
-    start, end = (r"\[", r"\]") if formula.name == "div" else (r"\(", r"\)")
-    for part in formula(["svg", "math", "code"]):
-        part.decompose()
-    formula.append(start + tex + end)
+def lighter(html: str) -> str:
+    """A page without what paper does not have and most of its elements are: of formulas all but the TeX; colours."""
+    html = FORMULA.sub(r"\1", html)
+    return PRE.sub(lambda listing: flatten(listing[0]), html)
 
 
-def flatten(code: Tag) -> None:
+def flatten(listing: str) -> str:
     """Keep of a listing's colours only the comments': each coloured word would be an element of the PDF's structure."""
-    for word in code("span"):
-        if not {"c", "c1", "cm", "sd"} & set(word.get("class") or []):
-            word.unwrap()
-    code.smooth()
+    kept = []
+
+    def tag(found: re.Match) -> str:
+        if found[0] == "</span>":
+            return found[0] if kept.pop() else ""
+        kept.append(bool(COMMENT.search(found[0])))
+        return found[0] if kept[-1] else ""
+
+    return SPAN.sub(tag, listing)
+
+
+def as_tex(formula: Tag) -> None:
+    """Mark a formula's TeX for MathJax: on paper it is set with fonts, which can break wide lines."""
+    tex = formula.select_one("annotation, .tex")
+    start, end = (r"\[", r"\]") if formula.name == "div" else (r"\(", r"\)")
+    formula.append(start + tex.extract().string + end)
 
 
 def unlink(book: list[tuple[str, list[Tag]]]) -> None:

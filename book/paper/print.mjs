@@ -1,9 +1,10 @@
-// Print the whole book, which onepage.py has put on one page, as a PDF with an outline and tags.
-//   node print.mjs <folder of the page and the HTML book> <page in it> <PDF>      (environment: PACKAGES, CHROME)
+// Print the whole book, which onepage.py has put on one page, as a PDF with an outline and tags, and what stands before its
+// first page, the contents, once more: now it is known on which pages the chapters begin.
+//   node print.mjs <folder of the page and the HTML book> <page in it> <PDF> <PDF of the contents>      (environment: PACKAGES, CHROME)
 import fs from 'node:fs';
 import { launchOptions, load, serve, watch } from '../_tools/web/shared.mjs';
 
-const [folder, name, file] = process.argv.slice(2);
+const [folder, name, file, front] = process.argv.slice(2);
 const COLUMN = 642;    // A4 less the margins of print.css, in pixels of 1/96 inch
 const SMALLEST = 0.6;  // of the type size: what would have to shrink more to fit is broken into lines
 
@@ -63,17 +64,21 @@ await page.goto(base + name, { timeout: 0 });   // a machine may be busy
 await page.evaluate(prepare, SMALLEST);
 for (const text of await page.evaluate(tooWide, COLUMN)) complaints.add(text);
 
-// Twice: the first time tells on which pages the chapters begin, and the contents want to know.
-const paper = { format: 'A4', preferCSSPageSize: true, printBackground: true, timeout: 0 };
-const pages = destinations(await page.pdf(paper));
-await page.evaluate(pages => {
-  for (const number of document.querySelectorAll('[data-of]')) number.textContent = pages[number.dataset.of] ?? '';
+// The contents want to know on which pages the chapters begin, which the PDF tells. Until then numbers of the usual length stand there.
+const paper = { format: 'A4', preferCSSPageSize: true, printBackground: true, tagged: true, timeout: 0 };
+const number = pages => page.evaluate(pages => {
+  for (const number of document.querySelectorAll('[data-of]')) number.textContent = pages ? pages[number.dataset.of] ?? '' : '000';
 }, pages);
-const pdf = await page.pdf({ ...paper, tagged: true, outline: true });
+await number();
+const pdf = await page.pdf({ ...paper, outline: true });
+await number(destinations(pdf));
+await page.evaluate(() => { for (const article of document.querySelectorAll('article')) article.remove(); });
+const contents = await page.pdf(paper);
 await browser.close();
 close();
 
 // When it was printed is no part of the book.
-fs.writeFileSync(file, Buffer.from(pdf.toString('latin1').replace(/(Date \(D:)\d{14}/g, '$120000101000000'), 'latin1'));
+for (const [name, content] of [[file, pdf], [front, contents]])
+  fs.writeFileSync(name, Buffer.from(content.toString('latin1').replace(/(Date \(D:)\d{14}/g, '$120000101000000'), 'latin1'));
 for (const text of complaints) console.log(text);
 process.exit(complaints.size ? 1 : 0);

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Print a page as a PDF:  print.sh <folder that is served> <page in it> <PDF>      (CHROME names another browser)
+# Print a page as a PDF, and its contents as another:
+#   print.sh <folder that is served> <page in it> <PDF> <PDF of the contents>      (CHROME names another browser)
 set -eu
 
 here=$(dirname "$0")/../_tools/web

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -45,10 +46,32 @@ def digest(html: Path) -> str:
     return found.hexdigest()
 
 
-def compress(pdf: Path) -> None:
-    """Write a PDF anew with its objects compressed, which browsers leave as text: the tags are a third of the file."""
-    with pikepdf.open(pdf, allow_overwriting_input=True) as document:
-        document.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate, deterministic_id=True)
+def pieces(page: pikepdf.Page) -> list[str]:
+    """The pieces of a page that its tags refer to, by their marks in what is drawn."""
+    marks = pikepdf.parse_content_stream(page, "BDC BMC EMC")
+    return [" ".join(map(str, (*mark.operands, mark.operator))) for mark in marks]
+
+
+def number(book: pikepdf.Pdf, contents: pikepdf.Pdf) -> None:
+    """Draw the first pages of a book as those of the contents, which have the same pieces, and numbers of pages.
+
+    Only what is drawn is taken over: links, tags and outline stay those of the book.
+
+    Raises ValueError if a page has other pieces: the tags would tell something else than is seen.
+    """
+    for count, (old, new) in enumerate(zip(book.pages, contents.pages, strict=False), 1):
+        if pieces(old) != pieces(new):
+            raise ValueError(f"page {count} of the contents: expected the pieces that it had without numbers of pages")
+        drawn = pikepdf.Dictionary(Contents=new.Contents, Resources=new.Resources)
+        drawn = book.copy_foreign(contents.make_indirect(drawn))
+        old.Contents, old.Resources = drawn.Contents, drawn.Resources
+
+
+def finish(pdf: Path, contents: Path) -> None:
+    """Number the contents of a PDF, and compress its objects, which browsers leave as text: a third of it is tags."""
+    with pikepdf.open(pdf, allow_overwriting_input=True) as book, pikepdf.open(contents) as front:
+        number(book, front)
+        book.save(pdf, object_stream_mode=pikepdf.ObjectStreamMode.generate, deterministic_id=True)
 
 
 def printed(html: Path, lock: int) -> Path:
@@ -58,11 +81,13 @@ def printed(html: Path, lock: int) -> Path:
     pdf = folder / f"{digest(html)}.pdf"
     if not pdf.is_file():
         own.empty(folder)
-        with replacing(pdf) as new:
-            status = subprocess.run(["sh", SCRIPT, html.parent, "print/index.html", new], pass_fds=[lock]).returncode
+        with replacing(pdf) as new, tempfile.TemporaryDirectory() as other:
+            contents = Path(other, "contents.pdf")
+            command = ["sh", SCRIPT, html.parent, "print/index.html", new, contents]
+            status = subprocess.run(command, pass_fds=[lock]).returncode
             if status:
                 sys.exit(status)
-            compress(new)
+            finish(new, contents)
     return pdf
 
 

@@ -39,6 +39,27 @@ def test_an_article_keeps_its_text_and_loses_what_paper_cannot_do():
     assert str(body.pre) == '<pre>if x: <span class="c1"># why</span></pre>'
 
 
+def test_of_a_formula_its_tex_is_left():
+    picture = '<svg aria-hidden="true" style="x"><g><svg><path d="M0"></path></svg></g></svg>'
+    mathml = (
+        '<math class="assistive"><semantics><mrow><mi>a</mi></mrow>'
+        '<annotation encoding="application/x-tex">{}</annotation></semantics></math>'
+    )
+    html = f"""<article class="bd-article"><p><svg aria-hidden="true" class="icon"></svg>
+        <span class="math">{picture}{mathml.format("a &lt; b")}</span> and
+        <span class="math"><code class="tex">c</code></span></p>
+        <div class="math"><span class="eqno">(1)</span>{picture}{mathml.format("d")}</div></article>"""
+    body = onepage.article(html, "a/x", PAGES, 0, "")
+    assert " ".join(body.get_text().split()) == r"\(a < b\) and \(c\) (1)\[d\]"
+    assert [svg.get("class") for svg in body("svg")] == [["icon"]] and not body(["math", "annotation", "code"])
+
+
+def test_colours_of_listings_go_and_comments_keep_theirs():
+    html = '<span class="k">a</span><pre><span></span><b><span class="n"><span class="c1"># x</span></span></b></pre>'
+    kept = '<span class="k">a</span><pre><b><span class="c1"># x</span></b></pre>'
+    assert onepage.lighter(html) == kept
+
+
 def test_links_to_what_is_left_out_are_taken_away():
     html = (
         '<article class="bd-article"><p class="explorable" id="m">x</p>'

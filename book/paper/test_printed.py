@@ -8,6 +8,21 @@ import pytest
 import printed
 
 
+def document(texts):
+    """A PDF with a marked text on each page, the resources that belong to it, and where its tags are."""
+    pdf = pikepdf.new()
+    for text in texts:
+        page = pdf.add_blank_page()
+        page.Contents = pdf.make_stream(f"/Span <</MCID 0>> BDC ({text}) Tj EMC".encode())
+        page.Resources = pikepdf.Dictionary(Of=pikepdf.String(text))
+        page.StructParents = len(pdf.pages)
+    return pdf
+
+
+def drawn(page):
+    return page.Contents.read_bytes().decode(), str(page.Resources.Of), page.StructParents
+
+
 @pytest.fixture
 def html(tmp_path, monkeypatch):
     """A book that can be printed: a file beside it says how often that was done."""
@@ -15,11 +30,14 @@ def html(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("one", encoding="utf-8")
     script = tmp_path / "print.sh"
-    script.write_text(f'echo x >> {tmp_path}/times; cp {tmp_path}/browser.pdf "$3"\n', encoding="utf-8")
-    document = pikepdf.new()
-    for _ in range(100):
-        document.add_blank_page()
-    document.save(tmp_path / "browser.pdf", object_stream_mode=pikepdf.ObjectStreamMode.disable)
+    script.write_text(
+        f'echo x >> {tmp_path}/times; cp {tmp_path}/browser.pdf "$3"; cp {tmp_path}/contents.pdf "$4"\n',
+        encoding="utf-8",
+    )
+    document(["000", "1"] + [""] * 98).save(
+        tmp_path / "browser.pdf", object_stream_mode=pikepdf.ObjectStreamMode.disable
+    )
+    document(["17"]).save(tmp_path / "contents.pdf")
     (tmp_path / printed.own.MARK).touch()
     monkeypatch.setattr(printed, "SCRIPT", script)
     monkeypatch.setattr(sys, "argv", ["printed.py", str(tmp_path / "html")])
@@ -64,3 +82,18 @@ def test_what_the_browser_leaves_as_text_is_compressed_and_the_same_each_time(ht
     printed.own.empty(html.with_name("printed"))
     printed.main()
     assert (html / printed.PDF).read_bytes() == first
+
+
+def test_the_contents_get_their_numbers_and_all_else_stays(html):
+    printed.main()
+    book = pikepdf.open(html / printed.PDF)
+    first, second, *_ = book.pages
+    assert drawn(first) == ("/Span <</MCID 0>> BDC (17) Tj EMC", "17", 1)
+    assert drawn(second) == ("/Span <</MCID 0>> BDC (1) Tj EMC", "1", 2)
+
+
+def test_contents_of_other_pieces_are_refused():
+    book, contents = document(["000", "000"]), document(["17", "18"])
+    contents.pages[1].Contents = contents.make_stream(b"/Span <</MCID 1>> BDC (18) Tj EMC")
+    with pytest.raises(ValueError, match="page 2 of the contents: expected the pieces"):
+        printed.number(book, contents)
