@@ -30,8 +30,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import nbformat
+import yaml
 
 from deepdive.book.contents import ledger_page, outline, read
+from deepdive.explore import LIST as FIGURES
 from smalltorch.experiments.runner import tree
 from smalltorch.files import in_one_line
 
@@ -190,16 +192,29 @@ def all_looks(changed: set[str], root: Path = ROOT) -> bool:
 
 
 def pages(changed: set[str], root: Path = ROOT) -> dict[str, bool]:
-    """The pages of the book, and whether the change reaches their looks: a chapter's are stored in its notebook."""
+    """The pages of the book, and whether the change reaches what they show.
+
+    A chapter's pages are stored in its notebook; figures that move are compared with the library where it is looked at.
+    """
     everything = all_looks(changed, root)
     tests = ("lib/tests/", "book/_tools/tests/")
     listed = any(kind(path) != NOTHING and not path.startswith(tests) for path in changed)
+    figures, code = moving(root), changed_code(changed, root)
     found = {}
     for name in (name for _, part in outline(root, read(root)) for name in part):
-        reached = everything or (f"{name}.ipynb" in changed if name.startswith("notebooks/") else listed)
-        found[f"{name}.html"] = reached
-        if name.startswith("notebooks/"):
+        is_chapter = name.startswith("notebooks/")
+        reached = everything or (f"{name}.ipynb" in changed if is_chapter else listed)
+        found[f"{name}.html"] = reached or not code.isdisjoint(figures.get(name, ()))
+        if is_chapter:
             found[f"{ledger_page(Path(name).name)}.html"] = reached
+    return found
+
+
+def moving(root: Path = ROOT) -> dict[str, set[str]]:
+    """The chapters with figures that move, and the files with which their numbers are computed again."""
+    found: dict[str, set[str]] = {}
+    for figure in yaml.safe_load((root / FIGURES).read_text(encoding="utf-8")):
+        found.setdefault(figure["page"], set()).update(used_by(f"{Path(FIGURES).parent}/{figure['name']}.py", root))
     return found
 
 

@@ -130,6 +130,14 @@ def test_a_module_reaches_who_uses_it():
     assert not {"notebooks/attention/softmax.html", "book/ledger/softmax.html"} & looked_at
 
 
+def test_figures_that_move_are_looked_at_where_the_library_that_they_follow_changes():
+    found = reached(pages({"lib/smalltorch/generate.py"}))
+    assert "notebooks/overview/overview.html" in found
+    assert not {"book/ledger/overview.html", "notebooks/position/extrapolation.html"} & found
+    table = "lib/smalltorch/experiments/past_length.csv"
+    assert "notebooks/position/extrapolation.html" in reached(pages({table}))
+
+
 def test_a_chapter_reaches_itself_and_the_lists():
     path = "notebooks/attention/softmax.ipynb"
     assert reached(notebooks({path})) == {"softmax"}

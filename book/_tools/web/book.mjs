@@ -21,6 +21,7 @@ export const pages = fs.readdirSync(html, { recursive: true })
 const asked = process.env.PAGES?.split(' ');
 export const visited = process.env.PAGES ? pages.filter(name => asked.includes(name) || !/^(book|notebooks)\//.test(name)) : pages;
 export const chapters = pages.filter(name => name.startsWith('notebooks/'));
+export const visitedChapters = chapters.filter(name => visited.includes(name));
 
 // The page of a chapter, in whichever part it stands.
 export function chapter(name) {

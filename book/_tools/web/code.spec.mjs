@@ -1,5 +1,5 @@
 // The code of the chapters: how much of a page's height it takes as the page folds it, and the choice that shows or hides all of it.
-import { chapters, expect, FOLDER, NARROW, source, test, WIDE } from './book.mjs';
+import { chapters, expect, FOLDER, NARROW, source, test, visitedChapters, WIDE } from './book.mjs';
 import path from 'node:path';
 
 const MOST = 0.15;   // of a chapter's height, at the width of a desk
@@ -11,7 +11,7 @@ const choice = page => page.getByLabel('Code', { exact: true });
 
 test.describe('the share of open code', () => {
   test.use({ viewport: WIDE });
-  for (const chapter of chapters)
+  for (const chapter of visitedChapters)
     test(`in ${chapter}`, async ({ page }) => {
       await page.goto(chapter);
       const share = await page.evaluate(() => {

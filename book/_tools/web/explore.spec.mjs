@@ -3,7 +3,7 @@
 // back to what is shown, and all that is written is compared with book/explore/labels (LABELS=1 writes it).
 import fs from 'node:fs';
 import { spawnSync } from 'node:child_process';
-import { chapters, expect, FOLDER, NARROW, source, test, WIDE } from './book.mjs';
+import { chapters, expect, FOLDER, NARROW, source, test, visited, WIDE } from './book.mjs';
 
 test.use({ baseURL: FOLDER, viewport: WIDE });
 
@@ -85,7 +85,7 @@ async function drag(page, x, y, dx, dy) {
   await page.mouse.up();
 }
 
-for (const { name, page: address } of figures)
+for (const { name, page: address } of figures.filter(({ page }) => visited.includes(page)))
   test.describe(`the figure ${name}`, () => {
     test('follows mouse and keyboard, and its numbers are the library’s', async ({ page }, info) => {
       await page.goto(address);
