@@ -1,4 +1,4 @@
-"""What a numeric check leaves, and what every check refuses: numbers that are none, tolerances that let all pass."""
+"""The result of a numeric check, and what every check rejects: NaN, infinity, tolerances that could never fail."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -88,6 +88,8 @@ def real(x: Any, what: str) -> float:
 def checked_tolerance(what: str, size: Any, because: str) -> float:
     """The tolerance, if it is no wider than rounding in float64 explains, or its reason."""
     size = real(size, what)
+    if not isinstance(because, str) or (because and len(because.split()) < 2):
+        raise ValueError(f"because must say in words why {what} is wider than rounding explains, got {because!r}")
     if not 0 <= size <= (WIDEST if because else ROUNDING):
         raise ValueError(
             f"{what} must lie between 0 and {ROUNDING:g} (with a reason, because=…, {WIDEST:g}), got {size}: "

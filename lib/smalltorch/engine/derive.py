@@ -1,4 +1,4 @@
-r"""Derivations: chains e₀ = e₁ ≤ e₂ … in which every step is checked by SymPy when it is written.
+r"""Derivations: chains e₀ = e₁ ≤ e₂ … in which SymPy checks each step as it is written.
 
     >>> from sympy import Eq, Sum, symbols
     >>> n = symbols("n", integer=True, positive=True)
@@ -19,10 +19,11 @@ r"""Derivations: chains e₀ = e₁ ≤ e₂ … in which every step is checked 
       ≤ Sum(A[i, j]*x[j]**2, (i, 1, n), (j, 1, n))   ✓ (1) Jensen: the gap is a variance [normal form]
             certificate: Sum((x[j] - x[k])**2*A[i, j]*A[i, k], (i, 1, n), (j, 1, n), (k, 1, n))/2
 
-An equality passes only if SymPy reduces the difference to the number 0. An inequality passes only with a certificate:
-a gap whose structure shows its sign (a sum of squares, of non-negative terms, or a product of signed factors),
-`Monotone`, or `Induction`. A hypothesis or another derivation enters through `given`, is shown, and nothing else may
-be used. A search for values that break a step can refute it; it never passes one.
+An equality passes only if SymPy reduces the difference to the number 0. An inequality passes only with a certificate: a
+gap whose structure shows its sign (a sum of squares, of non-negative terms, a product of signed factors, or hypotheses
+added and scaled), `Monotone`, `Increasing`, `Induction` or `Cases`. A hypothesis or another derivation enters through
+`given`, is shown, and nothing else may be used. A search for values that break a step can refute it; it never passes
+one. A conclusion is tried at small values, too, before it counts.
 
 What SymPy simplifies while an expression is built (x/x to 1, √(ab) to √a·√b where a is declared positive) happens
 before any check; the chain shows what is left. Outside the main thread a step is not bounded in time.
@@ -40,14 +41,17 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import Boolean
 
 from smalltorch.engine import display, domain, kernel, ledger
+from smalltorch.engine.binders import Range
 from smalltorch.engine.context import Context, assumed, free_context
 from smalltorch.engine.display import tex, text
 from smalltorch.engine.kernel import Fact
+from smalltorch.engine.names import declared
+from smalltorch.engine.readonly import ReadOnlyDict, ReadOnlyList
 from smalltorch.engine.refusal import StepError, bounded
 from smalltorch.engine.refute import refute
 from smalltorch.engine.schema import Evidence
-from smalltorch.engine.scope import demand_scope
-from smalltorch.engine.sums import Given, Range, is_plain_index
+from smalltorch.engine.scope import demand_scope, scope_of
+from smalltorch.engine.sums import Given, Usable, is_plain_index
 
 LABEL = r"[a-z][a-z0-9]*(-[a-z0-9]+)*"  # of a theorem
 SECONDS = 20  # for one step; the usual time is milliseconds
@@ -94,12 +98,14 @@ class Induction:
     """Certificate: the statement holds at n = `base`, the least value that n may take, and the step from n to n + 1.
 
     For an equality the step shows that both sides gain the same, or uses the statement at n. For an inequality with the
-    gap g it shows that g(n + 1) − g(n) equals `gain`, whose structure shows its sign.
+    gap g it shows that g(n + 1) − `factor` g(n) equals `gain`, and the structure of both shows that they are ≥ 0 (where
+    the inequality is strict, `factor` > 0).
     """
 
     n: Symbol
     base: int = 1
     gain: Expr | None = None
+    factor: Expr | int = 1
 
 
 @dataclass(frozen=True)
@@ -113,7 +119,14 @@ class Increasing:
     gap: Expr | None = None
 
 
-Certificate = Monotone | Induction | Increasing
+class Cases:
+    """Certificate: the statement holds in each case. `Cases(r >= 0, s > t)` has four: each of both, or its opposite."""
+
+    def __init__(self, *conditions: Relational):
+        self.conditions = conditions
+
+
+Certificate = Monotone | Induction | Increasing | Cases
 
 
 @dataclass(frozen=True)
@@ -165,10 +178,10 @@ class Derivation:
     @ledger._check
     def __post_init__(self) -> None:
         ledger._begun.append(self)
-        self.steps: list[Step] = []
+        self.steps: list[Step] = ReadOnlyList()
         self.fact: Fact | None = None  # what the chain has shown so far
         self.evidence: Evidence | None = None
-        self.ranges = dict(self.ranges)
+        self.ranges = ReadOnlyDict(self.ranges)
         for index in self.ranges:
             if not is_plain_index(index):
                 raise ValueError(f"ranges: {index} must be a symbol declared integer and nothing more")
@@ -182,12 +195,13 @@ class Derivation:
             if not isinstance(given.statement, Relational):
                 raise ValueError(f"given: {given.statement} is not a relation that says anything")
         with self._named():
-            self.context: Context = assumed(free_context(self.ranges), hypotheses)
+            context = assumed(free_context(self.ranges), hypotheses)
             for lemma in lemmas:
                 with bounded(SECONDS):
-                    self.context = kernel.used(self.context, lemma)
-        self.given = tuple(self.context.usable)
-        self.ranges = dict(self.context.ranges)
+                    context = kernel.used(context, lemma)
+        self.given = tuple(context.usable)
+        self.ranges = ReadOnlyDict(context.ranges)
+        self.context: Context = context
 
     @contextmanager
     def _named(self) -> Iterator[None]:
@@ -199,8 +213,12 @@ class Derivation:
             raise StepError(f"{self.name}: undecided, {type(error).__name__}: {error}") from None
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._demand_unfinished()
+        if "context" in self.__dict__:
+            raise StepError(f"{self.name}: {name} is read and not set; a derivation grows by its steps")
         super().__setattr__(name, value)
+
+    def _set(self, **values: Any) -> None:
+        self.__dict__.update(values)
 
     def _demand_unfinished(self) -> None:
         if getattr(self, "evidence", None) is not None:
@@ -213,7 +231,8 @@ class Derivation:
         """The first expression of the chain."""
         self._demand_unfinished()
         with self._named():
-            self.steps, self.fact = [Step("", self.context.admit(expr), "")], None
+            self.context.admit(expr)
+            self._set(steps=ReadOnlyList([Step("", domain.expression(expr), "")]), fact=None)
         return self
 
     def eq(self, expr: Expr | int, because: str, by: Certificate | None = None) -> "Derivation":
@@ -252,27 +271,30 @@ class Derivation:
         if self.evidence is not None:  # finished before, and counted
             return self
         with self._named(), bounded(SECONDS):
-            self.fact = kernel.concluded(self.fact, self.name, self._expressions())
+            fact = kernel.concluded(self.fact, self.name, self.conclusion, self._expressions())
             demand_scope(self.scope, [step.expr for step in self.steps], self.context.given)
-        self.evidence = ledger._left(
+        self._set(fact=fact)
+        evidence = ledger._left(
             "derived",
             f"derived for {self.scope}: {self.name.replace('-', ' ')}",
             shows=(self._shown(),),
-            given=tuple(words for words, _ in display.assumed(self.fact.hypotheses)),
-            scope=self.scope,
+            given=tuple(words for words, _ in display.assumed(fact.hypotheses)),
+            scope=scope_of((self.steps[0].expr, self.steps[-1].expr), self.ranges),
             by=tuple(dict.fromkeys(step.reducer for step in self.steps if step.reducer)),
-            instance=display.instance(self.fact.instance or {})[0],
+            instance=display.instance(fact.instance or {})[0],
         )
+        self._set(evidence=evidence)
         return self
 
     # -- as a lemma ----------------------------------------------------------------------------------------------
 
     @property
     def conclusion(self) -> Relational:
-        """First expression, relation, last expression."""
+        """First expression, relation, last expression, as they were written."""
         if self.fact is None:
             raise StepError(f"{self.name}: nothing was derived")
-        return self.fact.statement
+        left, right = self.steps[0].expr, self.steps[-1].expr
+        return self.fact.statement.func(left, right, evaluate=False)
 
     @ledger._check
     def at(self, values: Mapping[Symbol | IndexedBase, Any], *free: Symbol) -> Fact:
@@ -307,21 +329,26 @@ class Derivation:
         try:
             with bounded(SECONDS):
                 shown = self._by_rule(relation, left, right, gap, by)
-                self.fact = shown if self.fact is None else kernel.chained([self.fact, shown])
+                fact = shown if self.fact is None else kernel.chained([self.fact, shown])
         except Exception as error:  # a StepError, or one of SymPy, where it meets what it does not expect
             message = (
                 f"{self.name}, step {len(self.steps)}: {error}\n  claimed  {text(left)}\n"
                 f"           {relation} {text(right)}\n  because  {because}"
             )
+            if near := self._nearest(left, right):
+                message += f"\n  nearest  {text(near.statement)}"
             found = self._refute(left, relation, right)
             raise StepError(message + (f"\n  broken by {found}" if found else "")) from None
-        self.steps.append(Step(relation, right, because, shown.certificate, shown.reducer))
+        step = Step(relation, right, because, shown.certificate, shown.reducer)
+        self._set(steps=ReadOnlyList([*self.steps, step]), fact=fact)
         return self
 
     def _by_rule(self, relation: str, left: Expr, right: Expr, gap: Expr | None, by: Certificate | None) -> Fact:
         sides = (self.context, left, relation, right)
         if isinstance(by, Induction):
-            return kernel.by_induction(*sides, by.n, by.base, by.gain)
+            return kernel.by_induction(*sides, by.n, by.base, by.gain, by.factor)
+        if isinstance(by, Cases):
+            return kernel.by_cases(*sides, by.conditions)
         if relation == "=":
             if by is not None:
                 raise StepError(f"{type(by).__name__} proves no equality")
@@ -332,11 +359,23 @@ class Derivation:
             return kernel.by_increasing(*sides, by.f, by.gap)
         return kernel.by_sign(*sides, gap)
 
+    def _nearest(self, left: Expr, right: Expr) -> Usable | None:
+        """The hypothesis or lemma that shares most names with a step, and has the fewest others."""
+        names = declared(left) | declared(right)
+        near = [f for f in self.context.usable if names & declared(f.statement)]
+        return max(
+            near,
+            key=lambda f: (len(names & declared(f.statement)), -len(declared(f.statement) - names)),
+            default=None,
+        )
+
     def _refute(self, left: Expr, relation: str, right: Expr) -> str | None:
         try:
             with bounded(SECONDS):
-                return refute(left, relation, right, self.context.usable)
-        except StepError:
+                return refute(
+                    self.context.enter(left), relation, self.context.enter(right), self.context.given, self.ranges
+                )
+        except Exception:  # of SymPy: the failure stands as it is
             return None
 
     def _expressions(self) -> list[Expr]:

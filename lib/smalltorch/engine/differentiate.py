@@ -1,4 +1,4 @@
-r"""Derivatives, by rules that can be read here: sums, products, powers, a table of functions, and
+r"""Symbolic differentiation by explicit rules: sums, products, powers, a table of functions, and
 $\partial x_i/\partial x_j=\delta_{ij}$.
 
 Whatever has no rule is refused: an undefined function, |x|, max and the like with their kinks, factors that do not
@@ -30,8 +30,9 @@ from sympy import (
     tanh,
 )
 
+from smalltorch.engine import signs
+from smalltorch.engine.binders import rename_bound
 from smalltorch.engine.refusal import StepError
-from smalltorch.engine.sums import rename_bound
 
 _DERIVATIVES: Mapping[object, Callable[[Expr], Expr]] = {
     exp: exp,
@@ -48,8 +49,11 @@ _DERIVATIVES: Mapping[object, Callable[[Expr], Expr]] = {
 }
 
 
-def differentiate(expr: Expr, x: Symbol | Indexed) -> Expr:
+def differentiate(expr: Expr, x: Symbol | Indexed, is_real: Callable[[Expr], bool] = signs.is_real) -> Expr:
     """The derivative of `expr` by x, a symbol that is no integer, or an entry x[j]; all other names are constant.
+
+    `is_real`: whether an expression is seen to be real. Logarithms and powers have a derivative off their branch cut
+    only, and along the real line.
 
         >>> from sympy import IndexedBase, symbols
         >>> i, j, n = symbols("i j n", integer=True)
@@ -64,10 +68,10 @@ def differentiate(expr: Expr, x: Symbol | Indexed) -> Expr:
     """
     if not isinstance(x, Symbol | Indexed) or not x.is_commutative or (isinstance(x, Symbol) and x.is_integer):
         raise StepError(f"there is no derivative by {x}: expected a symbol that is no integer, or an entry")
-    return _derivative(rename_bound(expr), x)
+    return _derivative(rename_bound(expr), x, is_real)
 
 
-def _derivative(e: Expr, x: Symbol | Indexed) -> Expr:
+def _derivative(e: Expr, x: Symbol | Indexed, is_real: Callable[[Expr], bool]) -> Expr:
     if not e.is_commutative:
         raise StepError(f"{e} does not commute, and has no derivative here")
     if not depends(e, x):
@@ -77,20 +81,30 @@ def _derivative(e: Expr, x: Symbol | Indexed) -> Expr:
     if isinstance(e, Indexed):
         return _entry(e, x)
     if isinstance(e, Add):
-        return Add(*[_derivative(a, x) for a in e.args])
+        return Add(*[_derivative(a, x, is_real) for a in e.args])
     if isinstance(e, Mul):
-        return Add(*[Mul(*e.args[:k], _derivative(a, x), *e.args[k + 1 :]) for k, a in enumerate(e.args)])
+        return Add(*[Mul(*e.args[:k], _derivative(a, x, is_real), *e.args[k + 1 :]) for k, a in enumerate(e.args)])
     if isinstance(e, Pow):
         base, exponent = e.base, e.exp
+        inner = _derivative(base, x, is_real)
+        if inner != 0 and not exponent.is_integer:
+            _demand_off_cut(e, base, is_real)
         if not depends(exponent, x):
-            return exponent * base ** (exponent - 1) * _derivative(base, x)
-        return e * (log(base) * _derivative(exponent, x) + exponent * _derivative(base, x) / base)
+            return exponent * base ** (exponent - 1) * inner
+        return e * (log(base) * _derivative(exponent, x, is_real) + exponent * inner / base)
     if isinstance(e, Sum) and not any(depends(end, x) for limit in e.limits for end in limit[1:]):
-        inner = _derivative(e.function, x)
+        inner = _derivative(e.function, x, is_real)
         return Sum(inner, *e.limits) if inner != 0 else S.Zero
     if e.func in _DERIVATIVES:
-        return _DERIVATIVES[e.func](e.args[0]) * _derivative(e.args[0], x)
+        if isinstance(e, log):
+            _demand_off_cut(e, e.args[0], is_real)
+        return _DERIVATIVES[e.func](e.args[0]) * _derivative(e.args[0], x, is_real)
     raise StepError(f"there is no rule for the derivative of {e} by {x}")
+
+
+def _demand_off_cut(e: Expr, argument: Expr, is_real: Callable[[Expr], bool]) -> None:
+    if not is_real(argument):
+        raise StepError(f"{e} jumps where {argument} is real and below 0, and {argument} is not seen to be real")
 
 
 def depends(e: Expr, x: Symbol | Indexed) -> bool:

@@ -1,4 +1,4 @@
-"""Derivations as text and as Markdown with LaTeX, generated from the SymPy objects themselves."""
+"""Render derivations as text and as Markdown with LaTeX, directly from the SymPy objects."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,8 +8,9 @@ from sympy import Basic, Dummy, Expr, Indexed, Symbol
 from sympy.core.function import FunctionClass
 from sympy.core.relational import Relational
 
+from smalltorch.engine.binders import Range, alike
 from smalltorch.engine.names import declaration, declared, symbols_of
-from smalltorch.engine.sums import Range, Usable, is_plain_index
+from smalltorch.engine.sums import Usable, is_plain_index
 from smalltorch.engine.typeset import typeset
 
 INSTANCE = 5  # as many values are shown
@@ -80,9 +81,7 @@ def hypotheses(
     return shown
 
 
-def chain_text(
-    title: str, given: Sequence[tuple[str, str]], steps: Sequence[Any], instance: tuple[str, str] = ("", "")
-) -> str:
+def chain_text(title: str, given: Sequence[tuple[str, str]], steps: Sequence[Any], instance: tuple[str, str]) -> str:
     """A title, what is given with an instance of it, and the steps (`Step` of `derive`), each on a line."""
     lines = [title, *(f"  given  {words}" for words, _ in given)]
     lines += [f"  such as  {instance[0]}"] if instance[0] else []
@@ -99,7 +98,7 @@ def chain_markdown(
     given: Sequence[tuple[str, str]],
     names: Sequence[tuple[str, str]],
     steps: Sequence[Any],
-    instance: tuple[str, str] = ("", ""),
+    instance: tuple[str, str],
 ) -> str:
     """The same in Markdown: a table with a row for each step, its reason beside it. A tick opens what closed the step.
 
@@ -168,7 +167,7 @@ def _plain(expr: Basic | FunctionClass) -> Basic | FunctionClass:
     expr = expr.xreplace(free)
     plain = expr.xreplace({d: Symbol(d.name) for d in expr.atoms(Dummy)})
     by_name = {s: Symbol(s.name) for s in symbols_of(plain)}  # symbols of one name look the same, whatever they are
-    if plain.xreplace(by_name).as_dummy() == expr.xreplace(by_name).as_dummy():
+    if alike(plain.xreplace(by_name)) == alike(expr.xreplace(by_name)):
         return plain
     taken, names = {s.name for s in symbols_of(expr)}, {}
     for dummy in sorted(expr.atoms(Dummy), key=lambda d: d.dummy_index):

@@ -1,4 +1,4 @@
-"""What may enter a derivation: expressions that are defined wherever their symbols may be.
+"""Domain checks: an expression enters a derivation only if it is defined for all values of its symbols.
 
 Known functions only, each with its domain; sums and products over ranges of integers that are not reversed; no floats,
 infinities or cases; no inverses or functions of what does not commute. What cannot be seen to be defined is refused.
@@ -61,11 +61,31 @@ from sympy import (
 )
 from sympy import sign as sgn
 from sympy.core.function import AppliedUndef
+from sympy.core.parameters import global_parameters
+from sympy.core.relational import Relational
 
 from smalltorch.engine.display import text
 from smalltorch.engine.refusal import StepError
 from smalltorch.engine.sums import is_plain_index
 
+_PROPERTIES = {  # that a symbol may be declared with
+    *(
+        "commutative",
+        "complex",
+        "finite",
+        "infinite",
+        "real",
+        "rational",
+        "integer",
+        "even",
+        "odd",
+        "prime",
+        "composite",
+    ),
+    *("positive", "negative", "nonpositive", "nonnegative", "zero", "nonzero", "irrational", "imaginary"),
+    *("extended_real", "extended_positive", "extended_negative", "extended_nonnegative", "extended_nonpositive"),
+    "extended_nonzero",
+}
 _EVERYWHERE = (exp, sin, cos, sinh, cosh, Abs, sgn, conjugate, re, im)
 _OF_REALS = (tanh, sech, atan, asinh, floor, ceiling, Max, Min)
 _NONZERO: Mapping[object, Callable[[Expr], Expr]] = {  # what must not be 0
@@ -86,19 +106,31 @@ def expression(given: Any) -> Expr:
     Raises:
         StepError: if it is none, or has floats, infinities, cases, free Dummies, or entries that do not commute.
     """
+    if not global_parameters.evaluate:
+        raise StepError("SymPy is told not to evaluate, and then its rules do not hold; leave `with evaluate(False)`")
     try:
         expr = sympify(given, strict=True)
     except SympifyError:
         raise StepError(f"expected an expression of SymPy or an integer, got {given!r}") from None
     if not isinstance(expr, Expr):
         raise StepError(f"expected an expression, got {given!r}")
-    if expr.has(Float, S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity, Piecewise):
-        raise StepError(f"floats, infinities and cases are not admitted: {expr}")
+    if expr.has(Float, S.NaN, S.ComplexInfinity, S.Infinity, S.NegativeInfinity):
+        raise StepError(f"floats and infinities are not admitted: {expr}")
+    for cases in expr.atoms(Piecewise):
+        if cases.args[-1][1] is not S.true or not all(isinstance(c, Relational) for _, c in cases.args[:-1]):
+            raise StepError(f"the cases of {expr} must be relations, and the last one True")
     for symbol in expr.atoms(Symbol):
         if type(symbol) not in (Symbol, Dummy):
             raise StepError(f"{symbol} is a {type(symbol).__name__}; expected a plain symbol")
+        if unknown := set(symbol._assumptions_orig) - _PROPERTIES:
+            raise StepError(f"{symbol} was declared {', '.join(sorted(unknown))}, which means nothing here")
         if symbol.is_finite is False or any(name.startswith("extended") for name in symbol._assumptions_orig):
-            raise StepError(f"{symbol} may be infinite; floats, infinities and cases are not admitted")
+            raise StepError(f"{symbol} may be infinite; floats and infinities are not admitted")
+    for limit in (limit for q in expr.atoms(Sum, Product) for limit in q.limits):
+        if len(limit) != 3:
+            raise StepError(f"the sum over {limit[0]} has no range: {expr}")
+        if not (is_plain_index(limit[0]) or isinstance(limit[0], Dummy)):
+            raise StepError(f"{limit[0]} must run over integers, and be declared integer and no more")
     if any(isinstance(s, Dummy) for s in expr.free_symbols):
         raise StepError(f"a free Dummy would be shown as if it were a symbol: {expr}")
     if any(not entry.base.label.is_commutative for entry in expr.atoms(Indexed)):
@@ -121,6 +153,12 @@ def check(e: Expr, known: Any) -> None:
         return
     if isinstance(e, Derivative | Subs | Integral):
         raise StepError(f"{text(e)} was not resolved")
+    if isinstance(e, Piecewise):
+        for part in (part for value, condition in e.args for part in (value, *condition.args)):
+            check(part, known)
+            if not known.is_real(part):
+                raise StepError(f"{text(e)}: cases are of real numbers, and {text(part)} is not seen to be real")
+        return
     for part in e.args:
         if isinstance(part, Expr):
             check(part, known)
@@ -142,12 +180,9 @@ def _check_sum(e: Sum | Product, known: Any) -> None:
     function = e.function
     limits = list(e.limits)
     while limits:  # outermost first: an inner range may depend on an outer index
-        limit = limits.pop()
-        if len(limit) != 3:
-            raise StepError(f"{text(e)} has no range")
-        index, lo, hi = limit
-        if not (is_plain_index(index) or isinstance(index, Dummy)) or not (lo.is_integer and hi.is_integer):
-            raise StepError(f"{index} must run over integers, and be declared integer and no more")
+        index, lo, hi = limits.pop()
+        if not (lo.is_integer and hi.is_integer):
+            raise StepError(f"{index} must run over integers, and from {text(lo)} to {text(hi)} need not be integers")
         check(lo, known)
         check(hi, known)
         if not known.is_nonnegative(hi - lo + 1):

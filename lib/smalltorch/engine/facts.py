@@ -1,4 +1,4 @@
-"""Facts: rows of what was computed and what must come out.
+"""Checks of computed values: a table of what was computed and what was expected.
 
     >>> computed("A square", [("its diagonal", 2**0.5, 1.41421356237)], at="side 1")
     A square: at side 1: agree to 1e-9
@@ -8,6 +8,7 @@ What was computed is shown, not what was expected.
 """
 
 import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -24,6 +25,8 @@ from smalltorch.engine.check import (
     shortened,
 )
 from smalltorch.engine.show import number
+
+UNIVERSAL = re.compile(r"(?:for\s+)?(?:all|every|any|each)\s", re.IGNORECASE)  # what no computation is made for
 
 Row = tuple[str, Any, Any] | tuple[str, Any, Any, float]
 
@@ -46,8 +49,10 @@ def computed(name: str, rows: Iterable[Row], tolerance: float = 1e-9, because: s
     Raises:
         VerificationError: naming the first row whose values differ by more.
         ValueError: for no rows, or one that is none; for one object as both values; for NaN or infinity as the second;
-            for a tolerance above 1e-6 without a reason.
+            for a tolerance above 1e-6 without a reason; for `at` that says all, every or any.
     """
+    if not isinstance(at, str) or UNIVERSAL.match(at.strip()):
+        raise ValueError(f"at must name the sizes, inputs or models that were computed, got {at!r}")
     return _facts("computed", name, rows, at, tolerance, because)
 
 

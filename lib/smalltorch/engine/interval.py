@@ -1,6 +1,11 @@
-"""Enclosures: intervals that certainly contain the value of an expression, by mpmath's interval arithmetic.
+"""Interval arithmetic by mpmath: rigorous enclosures of the value of an expression.
 
 A sign that is decided here is decided with certainty; where the intervals cannot tell, nothing is.
+
+The four operations, whole powers, roots and π are rounded outwards by mpmath. Its exp, log, gamma, and atan (which is
+taken from log) end in one rounding of a number that is itself off by up to 0.12 units: 605 and 1,709 of 20,000 exact
+arguments lay outside for exp and atan. So these, and sin and cos, which use exp for complex numbers, are widened by a
+unit on both sides. gamma and atan are for real numbers.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -134,6 +139,27 @@ def _enclose(e: Basic, values: Mapping[Expr, Expr]) -> Interval:
     return _FUNCTIONS[e.func](*arguments)
 
 
+def _real(function: Callable[[Interval], Interval]) -> Callable[[Interval], Interval]:
+    """The function, for real numbers only."""
+
+    def of_real(x: Interval) -> Interval:
+        if isinstance(x, iv.mpc):
+            raise Unknown("no enclosure for a complex argument")
+        return function(x)
+
+    return of_real
+
+
+def _widened(function: Callable[[Interval], Interval]) -> Callable[[Interval], Interval]:
+    """The function, with a unit in the last place more on both sides."""
+
+    def wider(x: Interval) -> Interval:
+        unit = iv.mpf(2) ** (1 - iv.prec)
+        return function(x) * iv.mpf([(1 - unit).a, (1 + unit).b])
+
+    return wider
+
+
 def _nonzero(x: Interval) -> Interval:
     size = abs(x)
     if not size.a > 0:
@@ -146,50 +172,52 @@ def _power(base: Interval, exponent: Interval, exact: Expr) -> Interval:
         return base ** int(exact) if exact >= 0 else 1 / _nonzero(base) ** int(-exact)
     if not isinstance(base, iv.mpc) and base.a >= 0 and exact == Rational(1, 2):
         return iv.sqrt(base)
-    return iv.exp(exponent * _log(base))
+    return _exp(exponent * _log(base))
 
 
 def _log(x: Interval) -> Interval:
     _nonzero(x)
     if not isinstance(x, iv.mpc) and x.b < 0:
-        return iv.log(-x) + iv.mpc(0, 1) * iv.pi
+        return _ln(-x) + iv.mpc(0, 1) * iv.pi
     if isinstance(x, iv.mpc) and x.real.b < 0 and x.imag.a <= 0 <= x.imag.b:
         raise Unknown("the logarithm jumps here")
-    return iv.log(x)
+    return _ln(x)
 
 
 def _sinh(x: Interval) -> Interval:
-    return (iv.exp(x) - iv.exp(-x)) / 2
+    return (_exp(x) - _exp(-x)) / 2
 
 
 def _cosh(x: Interval) -> Interval:
-    return (iv.exp(x) + iv.exp(-x)) / 2
+    return (_exp(x) + _exp(-x)) / 2
 
 
 def _atan(x: Interval) -> Interval:
-    """By Im log(1 + ix), for a real x."""
+    """By Im log(1 + ix)."""
     return _log(1 + iv.mpc(0, 1) * x).imag
 
 
+_exp, _ln, _sin, _cos = map(_widened, (iv.exp, iv.log, iv.sin, iv.cos))
+_gamma = _real(_widened(iv.gamma))
 _FUNCTIONS: Mapping[object, Callable[..., Interval]] = {
-    exp: iv.exp,
+    exp: _exp,
     log: _log,
-    sin: iv.sin,
-    cos: iv.cos,
-    tan: lambda x: iv.sin(x) / _nonzero(iv.cos(x)),
-    cot: lambda x: iv.cos(x) / _nonzero(iv.sin(x)),
-    sec: lambda x: 1 / _nonzero(iv.cos(x)),
-    csc: lambda x: 1 / _nonzero(iv.sin(x)),
+    sin: _sin,
+    cos: _cos,
+    tan: lambda x: _sin(x) / _nonzero(_cos(x)),
+    cot: lambda x: _cos(x) / _nonzero(_sin(x)),
+    sec: lambda x: 1 / _nonzero(_cos(x)),
+    csc: lambda x: 1 / _nonzero(_sin(x)),
     sinh: _sinh,
     cosh: _cosh,
     tanh: lambda x: _sinh(x) / _nonzero(_cosh(x)),
     coth: lambda x: _cosh(x) / _nonzero(_sinh(x)),
     sech: lambda x: 1 / _nonzero(_cosh(x)),
     csch: lambda x: 1 / _nonzero(_sinh(x)),
-    asinh: lambda x: iv.log(x + iv.sqrt(x * x + 1)),
-    atan: _atan,
-    gamma: iv.gamma,
-    factorial: lambda x: iv.gamma(x + 1),
+    asinh: lambda x: _ln(x + iv.sqrt(x * x + 1)),
+    atan: _real(_atan),
+    gamma: _gamma,
+    factorial: lambda x: _gamma(x + 1),
     Abs: abs,
     conjugate: lambda x: x.conjugate() if isinstance(x, iv.mpc) else x,
 }

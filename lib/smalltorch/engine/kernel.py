@@ -1,11 +1,12 @@
-"""The kernel: facts, and the rules that they come out of. Nothing else makes a fact.
+"""The trusted kernel: facts, and the inference rules that alone can make them.
 
 A `Fact` says that a statement holds for all values of its free indices within their ranges, and of its symbols as they
 were declared, wherever its hypotheses hold. Each rule is a function to a fact (from facts, where it needs some) whose
 side conditions are its own code; what it asks of one expression, a `Context` answers.
 
-Trusted beside these lines: `context`, `domain`, `differentiate`, `sums`, `regroup`, `signs`, `interval`, SymPy's core.
-The adversary is an honest mistake made through public names, not a program that reaches into private ones.
+Trusted beside these lines: `context`, `binders`, `domain`, `differentiate`, `sums`, `merge_sums`, `signs`, `interval`;
+of SymPy `xreplace`, `expand`, `cancel`, `together`, its polynomials, and what it knows of assumptions. The adversary is
+an honest mistake made through public names, not a program that reaches into private ones.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,26 +24,19 @@ from sympy.core.relational import (
 )
 
 from smalltorch.engine import domain
+from smalltorch.engine.binders import Range, alike, rename_bound, substitute, write_out
 from smalltorch.engine.context import Context
 from smalltorch.engine.differentiate import differentiate
 from smalltorch.engine.display import text
-from smalltorch.engine.names import declared, demand_unique
+from smalltorch.engine.names import demand_unique
 from smalltorch.engine.refusal import StepError
-from smalltorch.engine.sums import (
-    Given,
-    Range,
-    Usable,
-    is_plain_index,
-    lacking,
-    peel,
-    rename_bound,
-    substitute,
-    write_out,
-)
+from smalltorch.engine.refute import refute
+from smalltorch.engine.sums import Given, Usable, is_plain_index, lacking, peel
 from smalltorch.engine.witness import Instance, instance_of
 
 KINDS = {"=": Equality, "≤": LessThan, "<": StrictLessThan, "≥": GreaterThan, ">": StrictGreaterThan}
 Values = Mapping[Symbol | IndexedBase, Any]
+DRAWS = 4  # of values at which a conclusion is tried
 _RULE = object()  # what only the rules below can show
 
 
@@ -62,6 +56,7 @@ class Fact(Usable):
     rule: InitVar[object] = None
 
     def __post_init__(self, rule: object) -> None:
+        super().__post_init__()
         if rule is not _RULE:
             raise StepError("a fact comes out of a rule of the kernel, and out of nothing else")
 
@@ -91,14 +86,32 @@ def by_sign(c: Context, left: Expr, relation: str, right: Expr, gap: Expr | None
         gap, reducer = difference, ""
         if not _holds(c, relation)(gap):
             gap, reducer = c.reduce(difference)
+        if not _holds(c, relation)(gap) and any(c.is_combination(e, relation in "<>") for e in (difference, gap)):
+            return _fact(c, left, relation, right, None, "a sum of hypotheses")
     else:
         gap = c.admit(gap)
         reducer = _demand_zero(c, difference - gap, "the gap is not the difference")
-    _demand_sign(c, c.resolve(gap), relation, "the gap")
+    _demand_sign(c, gap, relation, "the gap")
     return _fact(c, left, relation, right, gap, reducer)
 
 
-def by_increasing(c: Context, left: Expr, relation: str, right: Expr, f: Any, gap: Expr | None = None) -> Fact:
+def by_cases(c: Context, left: Expr, relation: str, right: Expr, conditions: Iterable[Relational]) -> Fact:
+    """The statement in each case: with every condition, or its opposite, among the hypotheses."""
+    left, right = c.admit(left), c.admit(right)
+    cases = [c]
+    for condition in conditions:
+        if not isinstance(condition, Relational):
+            raise StepError(f"a case is a relation that may hold or not, got {condition}")
+        condition = condition.func(*map(c.admit, condition.args), evaluate=False)
+        if not all(map(c.is_real, condition.args)):
+            raise StepError(f"a case is a relation between real numbers, and {text(condition)} is not seen to be one")
+        cases = [case.with_given(one) for case in cases for one in (condition, condition.negated)]
+    for case in cases:
+        by_reduction(case, left, right) if relation == "=" else by_sign(case, left, relation, right)
+    return _fact(c, left, relation, right, None, "cases")
+
+
+def by_increasing(c: Context, left: Expr, relation: str, right: Expr, f: Any, gap: Expr | None) -> Fact:
     """left ≤ right, because f(left) ≤ f(right): f is exp, log between positive numbers, or 2, the square.
 
     For the square the larger side must be ≥ 0.
@@ -131,7 +144,7 @@ def by_slope(c: Context, left: Expr, relation: str, right: Expr, x: Symbol, slop
     c.demand_declared(x, at)
     if c.mentions(x):
         raise StepError(f"a hypothesis speaks of {x}, and may fail on the way from {at} to {x}")
-    derivative = differentiate(c.resolve(gap), x)
+    derivative = differentiate(gap, x, c.is_real)
     domain.check(derivative, c)
     _demand_sign(c, c.reduce(gap.xreplace({x: at}))[0], relation, f"the gap at {x} = {at}")
     reducer = _demand_zero(c, derivative - slope, "the slope is not the derivative of the gap")
@@ -146,12 +159,20 @@ def by_slope(c: Context, left: Expr, relation: str, right: Expr, x: Symbol, slop
 
 
 def by_induction(
-    c: Context, left: Expr, relation: str, right: Expr, n: Symbol, base: Any = 1, gain: Expr | None = None
+    c: Context,
+    left: Expr,
+    relation: str,
+    right: Expr,
+    n: Symbol,
+    base: Any,
+    gain: Expr | None,
+    factor: Any,
 ) -> Fact:
     """The statement at n = base, and the step from n to n + 1, which may use the statement at n.
 
     n must be declared a positive integer or one ≥ 0, and no more: n + 1 has the same properties. No hypothesis may
-    speak of this n only. An equality's two sides must gain the same; an inequality's gap must gain `gain`, ≥ 0.
+    speak of this n only. An equality's two sides must gain the same; an inequality's gap g must have
+    g(n + 1) − factor g(n) = gain, with factor and gain ≥ 0.
     """
     left, right, base = c.admit(left), c.admit(right), c.admit(base)
     if not isinstance(n, Symbol) or not n.is_integer:
@@ -169,18 +190,21 @@ def by_induction(
         claim = right - left
     else:
         left, right, claim = _ordered(c, left, relation, right)
-    claim = c.resolve(claim)
     at_base = c.reduce(write_out(claim.xreplace({n: base})))[0]
-    added = peel(claim, n) - claim
+    after = peel(claim, n)
     assumed = c.with_given(KINDS[relation](left, right, evaluate=False))
     if relation == "=":
         _demand_zero(c, at_base, f"the base n = {base} fails")
-        reducer = _gains_nothing(c, assumed, KINDS["="](right, left, evaluate=False), added, peel(claim, n))
+        reducer = _gains_nothing(c, assumed, KINDS["="](right, left, evaluate=False), after - claim, after)
         return _fact(c, left, relation, right, None, reducer)
     _demand_sign(c, at_base, relation, f"the gap at the base n = {base}")
+    factor = c.admit(factor)
+    _demand_sign(c, factor, relation, "the factor")
+    added = after - factor * claim
     stated = c.admit(gain) if gain is not None else c.reduce(added)[0]
     reducer = _demand_zero(c, added - stated, "the gain is not what the step adds")
-    _demand_sign(assumed, stated, "≥", "the gain")
+    if not assumed.is_nonnegative(stated) and not assumed.is_combination(stated, strict=False):
+        _demand_sign(assumed, stated, "≥", "the gain")
     return _fact(c, left, relation, right, stated, reducer)
 
 
@@ -208,7 +232,10 @@ def chained(facts: Iterable[Fact]) -> Fact:
     first, *others = facts
     relation, last = _relation(first), first.statement.rhs
     for fact in others:
-        if fact.statement.lhs != last or (fact.hypotheses, fact.within) != (first.hypotheses, first.within):
+        if alike(fact.statement.lhs) != alike(last) or (fact.hypotheses, fact.within) != (
+            first.hypotheses,
+            first.within,
+        ):
             raise StepError("a chain needs facts under the same hypotheses, each beginning where the one before ends")
         if {relation, _relation(fact)} & {"≤", "<"} and {relation, _relation(fact)} & {"≥", ">"}:
             raise StepError("≤ and ≥ in one chain say nothing about its ends")
@@ -216,24 +243,29 @@ def chained(facts: Iterable[Fact]) -> Fact:
     return replace(first, statement=KINDS[relation](first.statement.lhs, last, evaluate=False), rule=_RULE)
 
 
-def concluded(fact: Fact, name: str, expressions: Iterable[Expr]) -> Fact:
+def concluded(fact: Fact, name: str, written: Relational, expressions: Iterable[Expr]) -> Fact:
     """The fact under a name: it says something, every name means one thing, and its hypotheses have an instance.
 
-    `expressions`: everything else that its proof used.
+    `written`: the statement in the words of the author, with derivatives; `expressions`: everything else that its proof
+    used.
     """
     left, right = fact.statement.lhs, fact.statement.rhs
-    sides = [e.as_dummy() if e.args else e for e in (_evaluated(left), _evaluated(right))]  # a symbol stays itself
+    sides = [alike(_evaluated(written.lhs)), alike(_evaluated(written.rhs))]
     if sides[0] == sides[1] or all(isinstance(side, Rational) for side in sides):
-        raise StepError(f"{text(fact.statement)} says nothing")
-    if any(given.statement in (fact.statement, fact.statement.reversed) for given in fact.hypotheses):
-        raise StepError(f"{text(fact.statement)} says nothing: it is assumed")
+        raise StepError(f"{text(written)} says nothing")
+    stated = _up_to_names(fact.statement)
+    if any(stated in (_up_to_names(g.statement), _up_to_names(g.statement.reversed)) for g in fact.hypotheses):
+        raise StepError(f"{text(written)} says nothing: it is assumed")
     assumed = [side for given in fact.hypotheses for side in (given.statement.lhs, given.statement.rhs)]
     limits = [end for limits in fact.within.values() for end in limits]
     demand_unique([left, right, *assumed, *fact.within, *limits, *expressions])
-    return replace(fact, name=name, instance=instance_of(fact.hypotheses, fact.within), rule=_RULE)
+    instance = instance_of(fact.hypotheses, fact.within)
+    if broken := refute(left, _relation(fact), right, fact.hypotheses, fact.within, DRAWS):
+        raise StepError(f"{text(written)} is false where {broken}: a step passed that should not have")
+    return replace(fact, name=name, instance=instance, rule=_RULE)
 
 
-def instantiated(fact: Fact, values: Values, free: tuple[Symbol, ...] = ()) -> Fact:
+def instantiated(fact: Fact, values: Values, free: tuple[Symbol, ...]) -> Fact:
     """The fact for given values of its symbols (bases take Lambdas), for all values of the indices `free`.
 
     These are, unless others are named, the indices with ranges that take no value. What a value must be and is not seen
@@ -242,8 +274,6 @@ def instantiated(fact: Fact, values: Values, free: tuple[Symbol, ...] = ()) -> F
     values = {name: _value(name, value) for name, value in values.items()}
     free = free or tuple(i for i in fact.within if i not in values)
     needed = [Given(r, free) for name, value in values.items() for r in _missing(name, value)]
-    for side in (*_sides([fact]), *_sides(fact.hypotheses)):
-        _demand_not_bound(side, values)
     hypotheses = [_given_at(given, values, free) for given in fact.hypotheses]
 
     def at(expr: Expr) -> Expr:
@@ -271,7 +301,7 @@ def used(c: Context, fact: Fact) -> Context:
         if not known.lies(*(e.xreplace(names) for e in (value, lo, hi))):
             raise StepError(f"lemma {fact.name!r} needs {text(value)} from {lo} to {hi}")
     for side in _sides([fact]):
-        domain.check(known.resolve(side.xreplace(names)), known)
+        known.enter(side.xreplace(names))
     return replace(c, lemmas=(*c.lemmas, fact))
 
 
@@ -282,7 +312,7 @@ def _ordered(c: Context, left: Expr, relation: str, right: Expr) -> tuple[Expr, 
     """Both sides, admitted and real, and the larger less the smaller."""
     left, right = c.admit(left), c.admit(right)
     for side in (left, right):
-        if not c.is_real(c.resolve(side)):
+        if not c.is_real(side):
             raise StepError(f"only real numbers have an order, and {text(side)} is not seen to be real")
     return left, right, left - right if relation in "≥>" else right - left
 
@@ -313,6 +343,10 @@ def _relation(fact: Fact) -> str:
     return {kind: relation for relation, kind in KINDS.items()}[fact.statement.func]
 
 
+def _up_to_names(statement: Relational) -> tuple[Expr, str, Expr]:
+    return alike(statement.lhs), statement.rel_op, alike(statement.rhs)
+
+
 def _sides(facts: Iterable[Any]) -> list[Expr]:
     return [side for f in facts if isinstance(f.statement, Relational) for side in (f.statement.lhs, f.statement.rhs)]
 
@@ -325,16 +359,18 @@ def _value(name: Any, value: Any) -> Any:
     """What a symbol or base is given, in form: an expression, a base, or a Lambda of plain indices."""
     if not isinstance(name, Symbol | IndexedBase):
         raise StepError(f"values are put in for symbols and bases, got one for {name}")
-    if isinstance(name, Symbol):
-        return domain.expression(value)
-    if isinstance(value, IndexedBase):
+    if isinstance(value, IndexedBase) and isinstance(name, IndexedBase):
         return value
-    if not isinstance(value, Lambda) or not all(map(is_plain_index, value.variables)):
+    if isinstance(name, IndexedBase) and (
+        not isinstance(value, Lambda) or not all(map(is_plain_index, value.variables))
+    ):
         raise StepError(
             f"the base {name} takes a base or a Lambda whose variables are declared integer and nothing more"
         )
-    domain.expression(value.expr)
-    return value
+    inner = domain.expression(value.expr if isinstance(value, Lambda) else value)
+    if inner.has(Derivative, Subs, Integral):
+        raise StepError(f"{text(inner)} cannot be put in for {name}: write out what it is")
+    return value if isinstance(value, Lambda) else inner
 
 
 def _missing(name: Symbol | IndexedBase, value: Any) -> list[Relational]:
@@ -354,20 +390,6 @@ def _missing(name: Symbol | IndexedBase, value: Any) -> list[Relational]:
             raise StepError(f"{value} is not known to be {missing}, as {name} is")
         needed.append(kind(inner, 0, evaluate=False))
     return needed
-
-
-def _demand_not_bound(side: Expr, values: Values) -> None:
-    """Refuse values that would change what a derivative or integral is taken by, or depend on it."""
-    for part in side.atoms(Derivative, Subs, Integral):
-        variables = [limit[0] for limit in part.limits] if isinstance(part, Integral) else part.variables
-        own = set().union(*(declared(v) for v in variables))
-        own = {name for name in own if not (isinstance(name, Symbol) and name.is_integer)}
-        inner = [v.expr if isinstance(v, Lambda) else v for v in values.values()]
-        reached = set().union(*({v} if isinstance(v, IndexedBase) else declared(v) for v in inner))
-        if own & (set(values) | reached):
-            raise StepError(
-                f"{text(part)}: no value may be put in for, or depend on, {', '.join(sorted(map(str, own)))}"
-            )
 
 
 def _given_at(given: Given, values: Values, free: tuple[Symbol, ...]) -> Given:

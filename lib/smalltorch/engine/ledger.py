@@ -1,4 +1,4 @@
-"""The record: what a chapter claims to have settled, and by which executed check.
+"""The record of a chapter: which claims it settles, with which verdict, and by which executed check.
 
     chapter = Chapter("norm-bounds", checks=12)          # after the setup cell
     ...
@@ -33,8 +33,10 @@ from smalltorch.engine.schema import (
 # What has happened since a chapter was opened.
 _executed: list[Evidence] = []  # by checks
 _stated: list[Evidence] = []  # by `cited` and `none_possible`
+# What has happened since Python was started: opening a chapter again makes nothing undone.
 _failed: list[str] = []  # how checks ended that did not pass
 _begun: list[Any] = []  # derivations
+_promised: list[Any] = []  # contrasts
 _opened: "Chapter | None" = None
 _cells = 0
 
@@ -69,7 +71,7 @@ def _left(kind: str, text: str, **shown: Any) -> Evidence:
 
 
 def _check(run: Callable[_P, _T]) -> Callable[_P, _T]:
-    """A public check: how it ended, if it did not pass, is remembered until a chapter is opened."""
+    """A public check: how it ended, if it did not pass, is remembered, and no chapter closes any more."""
 
     @wraps(run)
     def remembered(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -157,7 +159,7 @@ class Chapter:
         self.assigned = {claim.id: claim for claim in claims if claim.chapter == name}
         if not self.assigned and not any(data.BOOK.parent.glob(f"notebooks/*/{name}.ipynb")):
             raise ValueError(f"name: no claim is assigned to a chapter called {name!r}, and no notebook has this name")
-        for kept in (_executed, _stated, _failed, _begun):
+        for kept in (_executed, _stated):
             kept.clear()
         _count_cells()
         self._settled: dict[str, Record] = {}
@@ -207,16 +209,19 @@ class Chapter:
         """The chapter's table of claims.
 
         Raises:
-            AssertionError: if a check did not pass, whatever became of its error, or a derivation was not finished; if
-                fewer checks ran than the chapter declares, or a claim of the chapter has no record.
+            AssertionError: if a check did not pass since Python was started, whatever became of its error, or a
+                derivation was not finished, or a contrast that was stated was not measured; if fewer checks ran than
+                the chapter declares, or a claim of the chapter has no record.
         """
         global _opened
         self._demand_open()
-        again = "; when that is mended, run the chapter again from the cell that opens it"
+        again = "; when that is mended, restart the kernel and run the chapter again"
         if _failed:
             raise AssertionError(f"chapter {self.name!r}: a check did not pass: {_failed[0]}{again}")
         if unfinished := [derivation.name for derivation in _begun if derivation.evidence is None]:
             raise AssertionError(f"chapter {self.name!r}: never finished by qed(): {', '.join(unfinished)}{again}")
+        if unmeasured := [name for contrasts in _promised for name in contrasts.missing]:
+            raise AssertionError(f"chapter {self.name!r}: stated, but not measured: {', '.join(unmeasured)}{again}")
         missing = [claim for claim in self.assigned if claim not in self._settled]
         if missing:
             raise AssertionError(f"chapter {self.name!r} leaves claims without a record: {', '.join(missing)}")

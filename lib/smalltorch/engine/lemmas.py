@@ -1,4 +1,4 @@
-r"""Lemmas with their proofs, for chapters to import instead of deriving them again.
+r"""Proved lemmas for chapters to import: variance, Cauchy–Schwarz, Jensen and more.
 
     >>> from sympy import Symbol
     >>> u = Symbol("u", real=True)

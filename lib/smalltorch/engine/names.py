@@ -1,12 +1,13 @@
-"""Names: the symbols, bases and functions of an expression, what they were declared to be; and no two share one."""
+"""The symbols of an expression and what they were declared to be; no two may share a name."""
 
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from sympy import Basic, Dummy, Expr, Indexed, IndexedBase, Product, Sum, Symbol
+from sympy import Basic, Dummy, Expr, Indexed, IndexedBase, Integer, Product, Sum, Symbol
 from sympy.core.function import AppliedUndef, FunctionClass
 
 from smalltorch.engine.refusal import StepError
+from smalltorch.engine.typeset import LOWERED, typeset
 
 Name: TypeAlias = Symbol | IndexedBase | FunctionClass
 
@@ -26,20 +27,40 @@ def declared(expr: Basic) -> set[Name]:
 
 
 def demand_unique(expressions: Iterable[Expr]) -> None:
-    """Refuse two symbols, bases or functions of one name.
+    """Refuse two symbols, bases or functions of one name, or of names that look the same on the page.
 
     Raises:
         StepError: naming it.
     """
     by_name: dict[str, Name] = {}
+    expressions = list(expressions)
     for expr in expressions:
         for name in sorted(_things(expr), key=str):
-            other = by_name.setdefault(str(name), name)
+            other = by_name.setdefault(typeset(name), name)
             if other != name:
                 kinds = {type(n) if isinstance(n, Symbol | IndexedBase) else FunctionClass for n in (name, other)}
                 what = {Symbol: "symbols", IndexedBase: "bases", FunctionClass: "functions"}
                 kind = what[kinds.pop()] if len(kinds) == 1 else "things"
+                if str(name) != str(other):
+                    raise StepError(f"two {kind} look alike on the page: {other} and {name}")
                 raise StepError(f"two {kind} are called {name}, with different assumptions or of different kinds")
+    for shown, name in by_name.items():  # x_{1} may be the first entry of x
+        stem = LOWERED.fullmatch(shown)
+        base = by_name.get(stem[1]) if stem else None
+        if stem is None or not isinstance(base, IndexedBase) or isinstance(name, IndexedBase):
+            continue
+        if _may_be(stem[2], base, expressions) or getattr(by_name.get(stem[2]), "is_integer", False):
+            raise StepError(f"the symbol {name} looks like an entry of {base}; call it otherwise")
+
+
+def _may_be(number: str, base: IndexedBase, expressions: list[Expr]) -> bool:
+    """Whether a number may be an index of a base: one that occurs, or not below all ranges."""
+    if not number.isdigit():
+        return False
+    entries = {entry for e in expressions for entry in e.atoms(Indexed) if entry.base == base}
+    lows = {limit[1] for e in expressions for q in e.atoms(Sum, Product) for limit in q.limits}
+    below_all = lows and all((Integer(number) - lo).is_negative for lo in lows)
+    return not below_all or any(Integer(number) in entry.indices for entry in entries)
 
 
 def _things(expr: Basic) -> set[Name]:

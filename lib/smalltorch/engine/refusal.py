@@ -1,9 +1,11 @@
-"""How the engine refuses: one kind of error, and a limit in time for what it asks of SymPy."""
+"""The engine's exception, and a time limit for its calls to SymPy."""
 
 import signal
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import walk_stack
 from types import FrameType
 
 
@@ -16,21 +18,23 @@ class _OutOfTime(BaseException):
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    raise _OutOfTime
+    # What is raised while a weak reference is cleared is printed and lost, so this waits for the next signal.
+    if not any(at.f_code.co_filename == weakref.__file__ for at, _ in walk_stack(frame)):
+        raise _OutOfTime
 
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Run a block for at most `seconds` (in the main thread); running out of time is a StepError."""
+    """Run a block for at most `seconds` of processor time (in the main thread); running out of it is a StepError."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = signal.signal(signal.SIGALRM, _stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # repeated, should a handler in SymPy swallow the first
+    previous = signal.signal(signal.SIGPROF, _stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 0.1)  # repeated, for what `_stop` or a handler in SymPy lets pass
     try:
         yield
     except _OutOfTime:
         raise StepError(f"undecided after {seconds} s") from None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, previous)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, previous)

@@ -1,4 +1,4 @@
-r"""What rounding does to a number: evaluate again, with every operation rounded at random (Monte Carlo arithmetic).
+r"""Estimate rounding errors by Monte Carlo arithmetic: evaluate again with every operation rounded at random.
 
     >>> x = torch.tensor([[3.0, 4.0]], dtype=torch.float64)
     >>> bool(noise(lambda x: x.norm(dim=-1) - 5, x) > 1e-16)
@@ -61,8 +61,11 @@ def refuse_lower_precision(side: Callable[[Any], Any], inputs: Any, what: str) -
     Returns whether anything was computed from the entries of the inputs.
     """
     watch = _Watch(what, inputs)
-    with watch:
-        found = side(inputs)
+    try:
+        with watch:
+            found = side(inputs)
+    except NotImplementedError as error:
+        raise ValueError(f"{what} must be computed with dense tensors: {error}") from error
     return watch.looked or (isinstance(found, Tensor) and watch.reads(found))
 
 

@@ -1,4 +1,4 @@
-"""Random inputs: NumPy's generator with a named seed, the same on every machine, in float64."""
+"""Reproducible random inputs: NumPy's generator with a named seed, in float64."""
 
 import zlib
 from collections.abc import Callable

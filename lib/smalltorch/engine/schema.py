@@ -1,4 +1,4 @@
-"""What a record is: verdicts, kinds of evidence, MIME types, and how a record is written into a notebook and read back.
+"""The schema of a record: verdicts, kinds of evidence, MIME types, and how notebooks store it.
 
 The ledger writes records in a chapter; the book's pages and tests read them. Both import this module, which needs the
 standard library only.
@@ -17,8 +17,8 @@ CHAPTER_MIME = "application/vnd.smalltorch.chapter+json"
 # Verdicts, and the kinds of evidence of which each needs at least one piece.
 DECISIVE = {"derived", "proved in text", "fact", "computed", "measured", "cited"}
 SUPPORT = {
-    "true": DECISIVE,
-    "true if": DECISIVE,
+    "true": DECISIVE - {"fact"},  # which holds for no sizes but its own
+    "true if": DECISIVE - {"fact"},
     "imprecise": DECISIVE | {"counterexample", "verified"},
     "false": DECISIVE | {"counterexample"},
     "open": DECISIVE | {"counterexample", "verified", "none"},
@@ -95,7 +95,7 @@ class Evidence:
         if self.kind == "derived":
             count = len(self.given)
             under = f", with {count} {'hypothesis' if count == 1 else 'hypotheses'}" if count else ""
-            return f"proved for {self.scope}{under}"
+            return f"proved for {self.scope}{under}" if self.scope else f"proved{under}"
         if self.kind in _SIZED and self.scope:
             return f"{self.kind} {_SIZED[self.kind]} {self.scope}"
         return {"proved in text": "proved in words", "none": "no evidence to be had"}.get(self.kind, self.kind)
@@ -131,7 +131,7 @@ def shortcomings(record: Record) -> list[str]:
     """What keeps the evidence of a record from carrying it, one line each; nothing where it is carried."""
     kind, found = record.kind or "open", []
     kinds = {piece.kind for piece in record.evidence}
-    computed_alone = kind in ("true", "true if") and kinds & DECISIVE == {"computed"}
+    computed_alone = kind in ("true", "true if") and kinds & SUPPORT[kind] == {"computed"}
     if not kinds & SUPPORT[kind]:
         found.append(
             f"a verdict of {record.verdict!r} needs evidence of kind {', '.join(sorted(SUPPORT[kind]))}; "

@@ -1,11 +1,13 @@
-"""The scope of a derivation: words for its title, which may not say more than was declared and assumed."""
+"""The scope of a derivation in words: for which sizes and under which hypotheses it holds."""
 
 import re
 from collections.abc import Iterable, Mapping
 
 from sympy import Expr, S, Symbol
 
-from smalltorch.engine.names import declared, properties, symbols_of
+from smalltorch.engine.binders import Range
+from smalltorch.engine.display import text
+from smalltorch.engine.names import declaration, declared, properties, symbols_of
 from smalltorch.engine.refusal import StepError
 from smalltorch.engine.sums import Given, lacking
 
@@ -27,21 +29,60 @@ _WORDS: Mapping[str, Mapping[str, bool]] = {
     "even": {"integer": True, "even": True},
     "odd": {"integer": True, "odd": True},
 }
+_QUANTIFIERS = "all|every|any|each"
+_CONNECTING = {"and", "or", "at", "least", "most", "above", "below", "up", "to", "numbers", "number", "constants"}
+# How a group of names is called that were declared alike; others as they were declared: `real x`.
+_SAID = {
+    "integer and > 0": "all {}",
+    "integer and ≥ 0": "all {} ≥ 0",
+    "> 0": "{} > 0",
+    "≥ 0": "{} ≥ 0",
+    "< 0": "{} < 0",
+    "≤ 0": "{} ≤ 0",
+    "not commuting": "{} that need not commute",
+}
 _BOUND = re.compile(r"(\w+) *(≥|>|≤|<|at least|above|at most|below) *(-?\d+)")
 
 
+def scope_of(sides: Iterable[Expr], ranges: Mapping[Symbol, Range]) -> str:
+    """What the names of a conclusion were declared to be, and the ranges of its indices: `all n; real x; p ≥ 0`."""
+    names = set().union(*map(declared, sides)) - ranges.keys()
+    by_words: dict[str, list[str]] = {}
+    for name in sorted(names, key=str):
+        for words in declaration(name):
+            by_words.setdefault(words, []).append(str(name))
+    said = [
+        _SAID.get(words, f"{words} {{}}").format(", ".join(group))
+        for words, group in sorted(by_words.items(), key=_sizes_first)
+    ]
+    return "; ".join([*said, *(f"{index} from {lo} to {hi}" for index, (lo, hi) in ranges.items())])
+
+
+def _sizes_first(group: tuple[str, list[str]]) -> tuple[bool, str]:
+    return not group[0].startswith("integer"), group[0]
+
+
 def demand_scope(scope: str, chain: Iterable[Expr], given: Iterable[Given]) -> None:
-    """Refuse "all n" where n does not occur, "every complex a" where a is > 0, "every real r" where r ≥ 1 is assumed.
+    """Refuse words that claim more than was proved: "all n" where n does not occur or n ≤ 3 is assumed, "every complex
+    a" where a is > 0, "any matrix", of which no name speaks.
+
+    After all, every, any or each come names that occur, and what they were declared to be. What else the scope says
+    stands before that, or after "where" or "with".
 
     Raises:
-        StepError: naming the symbol.
+        StepError: naming the symbol or the word.
     """
     symbols = {s.name: s for expr in chain for s in symbols_of(expr)}
-    if scope.startswith("all "):
-        for size in scope.removeprefix("all ").split(",")[0].split(" and "):
-            if size.strip() not in symbols and not set(size.split()) & _all_words():
-                raise StepError(f"the scope says all {size.strip()}, which does not occur")
-    claimed = {name: said for name, said in _claims(scope).items() if name in symbols}
+    claimed: dict[str, Mapping[str, bool]] = {name: said for name, said in _claims(scope).items() if name in symbols}
+    for quantified in re.findall(rf"\b(?:{_QUANTIFIERS})\b((?:(?!\b(?:where|with|{_QUANTIFIERS})\b|;).)*)", scope):
+        for word in re.findall(r"[^\s,]+", quantified):
+            if word in symbols:
+                claimed.setdefault(word, properties(symbols[word]))
+            elif word not in _all_words() | _CONNECTING and not re.fullmatch(r"-?\d+|[≥>≤<]", word):
+                raise StepError(
+                    f"the scope says {scope!r}, and {word} does not occur; after all, every, any or each say names "
+                    "that do, or real, integer, positive … and names: 'all n and real r'"
+                )
     for name, said in claimed.items():
         anyone = Symbol("_", **said)
         if missing := lacking(anyone, symbols[name]):
@@ -52,7 +93,7 @@ def demand_scope(scope: str, chain: Iterable[Expr], given: Iterable[Given]) -> N
         for fact in given:
             implied = fact.statement.func(*[e.xreplace({symbols[name]: anyone}) for e in fact.statement.args]) is S.true
             if declared(fact.statement) - set(fact.free) == {symbols[name]} and not implied:
-                raise StepError(f"the scope says {scope!r}, and {fact.statement} is assumed of {name}")
+                raise StepError(f"the scope says {scope!r}, and {text(fact.statement)} is assumed of {name}")
 
 
 def _all_words() -> set[str]:

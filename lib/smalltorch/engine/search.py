@@ -1,4 +1,4 @@
-"""The search for the worst input: random samples of several distributions, a climb by gradient, and extreme inputs."""
+"""Adversarial search for the worst input: random samples, gradient ascent, and extreme inputs."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator
@@ -51,8 +51,14 @@ def checked_shapes(shapes: Iterable[Shape]) -> list[Shape]:
 
 
 def size_of(shape: Shape) -> str:
-    """A shape as text: 4×4."""
-    return "×".join(map(str, shape))
+    """A shape as text: 4×4; 1 for that of a number."""
+    return "×".join(map(str, shape)) or "1"
+
+
+def sizes_of(shapes: list[Shape]) -> str:
+    """Shapes as text, for a line: `of size 4×4`, `of 7 sizes, 1 to 8×8×8`."""
+    least, most = (size_of(extreme(shapes, key=math.prod)) for extreme in (min, max))
+    return f"of size {most}" if len(set(shapes)) == 1 else f"of {len(set(shapes))} sizes, {least} to {most}"
 
 
 def free_samples(name: str, shapes: Iterable[Shape]) -> Iterator[tuple[Shape, Tensor, str]]:
@@ -86,8 +92,8 @@ class Search:
             self.samples.append((shape, free, batch))
         right = torch.cat([batch.rhs for batch in self.random()])
         statement.ratio = bool((right >= 0).all() and (right > 0).any())
-        if statement.hypothesis is not None:
-            refuse_idle(statement.hypothesis, self.samples[0][2].inputs)
+        for what, test in statement.tests.items():
+            refuse_idle(what, test, self.samples[0][2].inputs)
 
     def random(self) -> list[Batch]:
         """The random inputs."""
@@ -145,7 +151,10 @@ def climb(free: Tensor, domain: Domain, climbable: Climbable) -> tuple[Tensor, b
         best_z = torch.where(better.reshape(-1, *[1] * (z.ndim - 1)), z.detach(), best_z)
         if not way_up.requires_grad:  # neither side depends on the input
             break
-        (slope,) = torch.autograd.grad(way_up.sum(), z)
+        try:
+            (slope,) = torch.autograd.grad(way_up.sum(), z)
+        except RuntimeError as error:
+            raise ValueError(f"lhs and rhs must have a slope, or x.detach() where they have none: {error}") from error
         slope = slope.nan_to_num(0.0, 0.0, 0.0)  # at ties of singular values the derivative may not exist
         has_slope |= bool(slope.any())
         first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2

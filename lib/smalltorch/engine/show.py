@@ -1,4 +1,4 @@
-"""What chapters print: numbers and tables, rounded so that every machine prints the same; and source."""
+"""Print numbers, tables and source code in chapters, rounded so that every machine prints the same."""
 
 import ast
 import inspect
@@ -14,9 +14,13 @@ def number(x: float, digits: int = 3) -> str:
         >>> number(1.4694), number(1234.5), number(-0.0), number(2e-13)
         ('1.47', '1230', '0', '2.00e-13')
 
-    There is no negative zero, and no exponent for what is from 0.0001 to a million in size.
+    There is no negative zero, and no exponent for what is from 0.0001 to a million in size. It is rounded to three more
+    digits first, so that 0.375 and what arithmetic makes of it are shown alike.
+
+        >>> number(0.375, 2), number(0.37499999, 2)
+        ('0.38', '0.38')
     """
-    x = float(x)
+    x = float(f"{x:.{digits + 3}g}")
     if x == 0 or not math.isfinite(x):
         return "0" if x == 0 else str(x)
     exponent = math.floor(math.log10(abs(x)))

@@ -1,4 +1,4 @@
-"""The sign of an expression, read off its structure: squares, products, sums, hypotheses; of a number, by intervals."""
+"""Infer the sign of an expression from its structure and the hypotheses; of a number, by intervals."""
 
 from collections.abc import Iterable, Mapping
 from itertools import permutations
@@ -14,6 +14,7 @@ from sympy import (
     Max,
     Min,
     Mul,
+    Piecewise,
     Pow,
     Product,
     S,
@@ -35,8 +36,9 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 from sympy.core.symbol import Dummy
 
+from smalltorch.engine.binders import Range, rename_bound
 from smalltorch.engine.interval import sign_of_number
-from smalltorch.engine.sums import Range, Usable, index_expressions, instances, is_range, normal_form, rename_bound
+from smalltorch.engine.sums import Usable, Within, index_expressions, instances, is_range, normal_form
 
 POSITIVE, NONNEGATIVE, ZERO, NONPOSITIVE, NEGATIVE = "> 0", "≥ 0", "= 0", "≤ 0", "< 0"
 _OPPOSITE = {POSITIVE: NEGATIVE, NONNEGATIVE: NONPOSITIVE, ZERO: ZERO, NONPOSITIVE: NONNEGATIVE, NEGATIVE: POSITIVE}
@@ -69,7 +71,9 @@ def sign(expr: Expr, hypotheses: Iterable[Usable] = (), ranges: Mapping[Expr, Ra
     declared = _sign_of_leaf(expr)
     if declared is not None:
         return declared
-    if isinstance(expr, Add | Symbol | Indexed) and (stated := _stated_sign(expr, hypotheses, ranges)):
+    if isinstance(expr, Add | Symbol | Indexed | AppliedUndef | Sum) and (
+        stated := _stated_sign(expr, hypotheses, ranges)
+    ):
         return stated
     if isinstance(expr, Mul):
         return _product([sign(a, hypotheses, ranges) for a in expr.args])
@@ -86,7 +90,7 @@ def sign(expr: Expr, hypotheses: Iterable[Usable] = (), ranges: Mapping[Expr, Ra
 def _sign_of_leaf(expr: Expr) -> str | None:
     if isinstance(expr, exp) and expr.args[0].is_real:
         return POSITIVE
-    if isinstance(expr, Abs | KroneckerDelta):
+    if isinstance(expr, Abs | KroneckerDelta | Within):
         return POSITIVE if expr.is_positive else NONNEGATIVE
     if isinstance(expr, Symbol | Indexed | AppliedUndef) or (isinstance(expr, Add) and expr.is_integer):
         for assumption, result in (
@@ -218,13 +222,11 @@ def _power(expr: Pow, base: str | None) -> str | None:
 
 
 def _sum(expr: Sum | Product, hypotheses: tuple[Usable, ...], ranges: dict[Expr, Range]) -> str | None:
-    summand, nonempty = expr.function, True
-    for index, lo, hi in expr.limits:
-        if not is_range(lo, hi):
-            return None
-        nonempty = nonempty and bool((hi - lo + 1).is_positive)
-        position = lo + Dummy(index.name, integer=True, nonnegative=True)
-        summand, ranges = summand.xreplace({index: position}), ranges | {position: (lo, hi)}
+    summand, places = _placed(expr)
+    if not all(is_range(lo, hi) for lo, hi in places.values()):
+        return None
+    nonempty = all((hi - lo + 1).is_positive for lo, hi in places.values())
+    ranges = ranges | places
     inner = sign(summand, hypotheses, ranges)
     if isinstance(expr, Product):
         return inner if inner in (POSITIVE, NONNEGATIVE) else None
@@ -233,13 +235,26 @@ def _sum(expr: Sum | Product, hypotheses: tuple[Usable, ...], ranges: dict[Expr,
     return inner
 
 
+def _placed(expr: Sum | Product) -> tuple[Expr, dict[Expr, Range]]:
+    """What is summed, with each index as its lower end + a number that is ≥ 0, and the ranges of these places."""
+    summand, limits, places = expr.function, list(expr.limits), {}
+    while limits:  # outermost first: an inner range may depend on an outer index
+        index, lo, hi = limits.pop()
+        place = lo + Dummy(index.name, integer=True, nonnegative=True)
+        summand, places[place] = summand.xreplace({index: place}), (lo, hi)
+        limits = [(i, *(end.xreplace({index: place}) for end in ends)) for i, *ends in limits]
+    return summand, places
+
+
 def is_real(expr: Expr, hypotheses: Iterable[Usable] = ()) -> bool:
     """Whether the structure shows that `expr` is real where it is defined. (SymPy does not know that a delta is.)"""
     hypotheses = tuple(hypotheses)
     if isinstance(expr, KroneckerDelta):
         return True
     if isinstance(expr, Sum | Product):
-        return is_real(expr.function, hypotheses)
+        return is_real(_placed(expr)[0], hypotheses)
+    if isinstance(expr, Piecewise):
+        return all(is_real(value, hypotheses) for value, _ in expr.args)
     if isinstance(expr, Add | Mul | exp):
         return all(is_real(a, hypotheses) for a in expr.args)
     if isinstance(expr, Pow):

@@ -1,7 +1,7 @@
-"""A statement about inputs: its two sides, its domain and its hypothesis, evaluated with all that they may not give."""
+"""A statement to be checked numerically: two sides, a domain and a hypothesis, evaluated with errors named."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from smalltorch.engine.show import number
 
 Side = Callable[[Any], Tensor]
 Domain = Callable[[Tensor], Any]
+Test = Callable[[Any], Tensor]  # from a batch of inputs to True where one satisfies a hypothesis
 
 WILD = (lambda k: 1e9 + 0 * k, lambda k: -1e9 + 0 * k, lambda k: (-1) ** k * 1e9 / (k + 1))  # no hypothesis admits all
 
@@ -36,7 +37,7 @@ class Statement:
     name: str
     lhs: Side
     rhs: Side
-    hypothesis: Callable[[Any], Tensor] | None
+    tests: Mapping[str, Test]
     ratio: bool = True  # score by lhs/rhs, or where rhs is not positive by lhs − rhs
 
     def batch(self, inputs: Any, count: int, where: str) -> Batch:
@@ -48,8 +49,9 @@ class Statement:
                 f"{tuple(a.shape)} and {tuple(b.shape)}"
             )
         refuse_one_tensor(a, b)
-        if self.hypothesis is not None and not bool(_booleans(self.hypothesis, inputs, count).all()):
-            raise ValueError(f"hypothesis: violated by an input of the {where}")
+        for what, test in self.tests.items():
+            if not bool(_booleans(test, inputs, count, what).all()):
+                raise ValueError(f"{what}: violated by an input of the {where}")
         return Batch(inputs, a.detach(), b.detach(), where)
 
     def score(self, inputs: Any) -> Tensor:
@@ -141,11 +143,16 @@ def admitted(domain: Any, free: Tensor) -> Any:
 
 
 def called(function: Any, argument: Any, what: str) -> Any:
-    """function(argument); what it cannot compute is an error of that argument."""
+    """function(argument); what it cannot compute, or writes into its argument, is an error of that function."""
+    parts = [x for x in (argument if isinstance(argument, tuple) else (argument,)) if isinstance(x, Tensor)]
+    before = [x.detach().clone() for x in parts]
     try:
-        return function(argument)
+        found = function(argument)
     except (TypeError, AttributeError, NameError, IndexError, KeyError, ArithmeticError, RuntimeError) as error:
         raise ValueError(f"{what} cannot be computed for a batch of inputs: {error}") from error
+    if not all(bool(((x == y) | (y != y)).all()) for x, y in zip(parts, before, strict=True)):
+        raise ValueError(f"{what} must not write into its input; x.clone() may be written into")
+    return found
 
 
 def _ratio(lhs: Tensor, rhs: Tensor) -> Tensor:
@@ -165,6 +172,11 @@ def rows_of(inputs: Any, rows: Tensor) -> Any:
     return tuple(x[rows] for x in inputs) if isinstance(inputs, tuple) else inputs[rows]
 
 
+def single(picked: Any) -> Any:
+    """A batch of the one input that was picked."""
+    return tuple(x[None] for x in picked) if isinstance(picked, tuple) else picked[None]
+
+
 def differ(inputs: Any) -> bool:
     """Whether a batch holds two inputs that differ."""
     return any(bool((x != x[:1]).any()) for x in (inputs if isinstance(inputs, tuple) else (inputs,)))
@@ -179,16 +191,16 @@ def refuse_one_tensor(a: Tensor, b: Tensor) -> None:
         raise ValueError("lhs and rhs must be computed each by itself, got one and the same tensor: nothing could fail")
 
 
-def refuse_idle(hypothesis: Callable[[Any], Tensor], inputs: Any) -> None:
+def refuse_idle(what: str, test: Test, inputs: Any) -> None:
     """A hypothesis that any numbers meet does not look at its input."""
     for wild in WILD:
         try:
-            met = hypothesis(_filled(inputs, wild))
+            met = test(_filled(inputs, wild))
         except (IndexError, RuntimeError):  # such as tokens beyond the vocabulary
             return
         if not bool(met.all()):
             return
-    raise ValueError("hypothesis must be able to fail: 10⁹, −10⁹ and a sequence of both signs all meet it")
+    raise ValueError(f"{what} must be able to fail: 10⁹, −10⁹ and a sequence of both signs all meet it")
 
 
 def _filled(inputs: Any, wild: Callable[[Tensor], Tensor]) -> Any:
@@ -197,9 +209,16 @@ def _filled(inputs: Any, wild: Callable[[Tensor], Tensor]) -> Any:
     return wild(torch.arange(inputs.numel()).double()).to(inputs.dtype).reshape(inputs.shape)
 
 
-def _booleans(hypothesis: Any, inputs: Any, count: int) -> Tensor:
-    holds = called(hypothesis, inputs, "hypothesis")
+def tests_of(hypothesis: Any) -> dict[str, Test]:
+    """The tests by name; one alone is `hypothesis`, and there may be none."""
+    if isinstance(hypothesis, Mapping):
+        return {f"hypothesis {what!r}": test for what, test in hypothesis.items()}
+    return {} if hypothesis in (None, ...) else {"hypothesis": hypothesis}
+
+
+def _booleans(test: Test, inputs: Any, count: int, what: str) -> Tensor:
+    holds = called(test, inputs, what)
     if not isinstance(holds, Tensor) or holds.dtype != torch.bool or holds.shape != (count,):
         got = f"{holds.dtype} of shape {tuple(holds.shape)}" if isinstance(holds, Tensor) else type(holds).__name__
-        raise ValueError(f"hypothesis must give one boolean for each of {count} inputs, got {got}")
+        raise ValueError(f"{what} must give one boolean for each of {count} inputs, got {got}")
     return holds

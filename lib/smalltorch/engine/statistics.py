@@ -1,4 +1,4 @@
-"""Statistics of a few values: Student's interval for a mean, the sign test's for a median, one value for each group."""
+"""Small-sample statistics: Student's interval for a mean, the sign test's for a median, one value per group."""
 
 import math
 from collections.abc import Hashable, Sequence

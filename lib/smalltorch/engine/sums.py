@@ -1,4 +1,4 @@
-r"""Normal form of sums with symbolic bounds: what lets a derivation say "for all n".
+r"""A normal form of sums with symbolic bounds: it proves identities for all n.
 
 SymPy's own simplification does not decide identities such as
 $\sum_i\sum_j p_ip_j(x_i-x_j)^2/2=\sum_i p_ix_i^2-(\sum_i p_ix_i)^2$ for symbolic n. This module does, by
@@ -12,9 +12,9 @@ rewriting a polynomial in sums into one canonical expression:
 
 Factors that do not commute, such as matrices, keep their order throughout; they are symbols and functions declared so.
 
-Equal results prove equality. Unequal results prove nothing. The ranges of the bound indices must not depend on
-each other, and must be known not to be reversed; other sums are refused. The cost grows with k! for a component of k
-indices (k = 6: half a second).
+Equal results prove equality. Unequal results prove nothing. Ranges must be known not to be reversed. One that depends
+on an index, such as j ≤ i, becomes the widest one with a factor `Within(i - j)` that is 1 within and 0 else. Other sums
+are refused. The cost grows with k! for a component of k indices (k = 6: half a second).
 
 Not seen here: what SymPy cancels when an expression is built, such as x/x; the point x = 0 is lost before any check.
 """
@@ -22,7 +22,7 @@ Not seen here: what SymPy cancels when an expression is built, such as x/x; the 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import permutations, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sympy import (
     Add,
@@ -30,11 +30,10 @@ from sympy import (
     Derivative,
     Dummy,
     Expr,
+    Function,
     Indexed,
-    IndexedBase,
     Integral,
     KroneckerDelta,
-    Lambda,
     Mul,
     Number,
     Pow,
@@ -54,14 +53,24 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Equality
 from sympy.logic.boolalg import Boolean
 
-Range = tuple[Expr, Expr]
-Ranges = dict[Symbol, Range]
-Limit = tuple[Symbol, Expr, Expr]  # as SymPy writes a range in a sum
+from smalltorch.engine.binders import Limit, Range, Ranges, alike, rename_bound
+from smalltorch.engine.readonly import ReadOnlyDict
 
 # Names of canonical indices. They are Dummies, so that no symbol of a user can be equal to one of them, and made once,
 # so that two normal forms can be compared. `_PRINTED` replaces them where two renamings are ordered by their text.
 _CANONICAL = [Dummy(f"k{i}", integer=True) for i in range(10)]
+AT_ONCE = 8  # terms that are split off a sum when n grows by 1
 _PRINTED = {k: Symbol(f"__k{i}") for i, k in enumerate(_CANONICAL)}
+
+
+class Within(Function):  # type: ignore[misc]
+    """1 where its argument, an integer, is ≥ 0, and else 0: where a range depends on another index, what lies in it."""
+
+    is_integer = is_nonnegative = True
+
+    @classmethod
+    def eval(cls, difference: Expr) -> Expr | None:
+        return S(int(bool(difference >= 0))) if difference.is_Integer else None
 
 
 class SumRule(NamedTuple):
@@ -87,6 +96,9 @@ class Usable:
     within: Mapping[Symbol, Range] = field(default_factory=dict)
     name: str = ""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "within", ReadOnlyDict(self.within))
+
 
 @dataclass(frozen=True)
 class Given(Usable):
@@ -108,10 +120,10 @@ def lacking(value: Expr, symbol: Symbol) -> list[str]:
 
 
 def sum_rule(fact: Usable) -> SumRule | None:
-    """The fact as a rule for a sum, if it is the equality Σ (one factor) = value."""
+    """The fact as a rule for a sum, if it is the equality Σ (factors without a number) = value."""
     left, right = fact.statement.lhs, fact.statement.rhs
     is_rule = isinstance(fact.statement, Equality) and isinstance(left, Sum) and not right.has(Sum)
-    if not is_rule or len(left.limits) != 1 or isinstance(left.function, Mul):
+    if not is_rule or len(left.limits) != 1 or any(f.is_number for f in Mul.make_args(left.function)):
         return None
     index, lo, hi = left.limits[0]
     return SumRule(left.function, index, (lo, hi), right, fact.free, fact.within)
@@ -133,14 +145,14 @@ def normal_form(expr: Expr, rules: Iterable[SumRule] = (), ranges: Mapping[Symbo
         ranges: free indices that are known to lie in a range, so that a delta with a bound index can be summed out.
 
     Raises:
-        ValueError: for ranges that depend on an index, that may be reversed or not of integers, for undefined terms,
-            and for integrals and substitutions.
+        ValueError: for ranges that may be reversed or not of integers, for undefined terms, and for integrals and
+            substitutions.
     """
     expr = sympify(expr)
     if expr.has(Integral, Subs):  # they bind symbols that rename_bound does not rename
         raise ValueError(f"expr must have no integrals or substitutions, got {expr}")
     rules, free_ranges = tuple(rules), dict(ranges or {})
-    result, pending = S.Zero, _flatten(rename_bound(expr))
+    result, pending = S.Zero, _flatten(rename_bound(expr), {})
     while pending:
         term, bound = pending.pop()
         term = _expand_numerators(term, rules, free_ranges | bound)
@@ -149,7 +161,7 @@ def normal_form(expr: Expr, rules: Iterable[SumRule] = (), ranges: Mapping[Symbo
         if isinstance(term, Add):
             pending += [(t, dict(bound)) for t in term.args]
             continue
-        factors = [f for factor in Mul.make_args(term) for f in _split_exponential(factor, bound)]
+        factors = _within_once([f for factor in Mul.make_args(term) for f in _split_exponential(factor, bound)], bound)
         reduced = _sum_out_delta(factors, bound, free_ranges) or _sum_out_index(factors, bound, rules, free_ranges)
         if reduced is not None:
             pending.append(reduced)
@@ -185,8 +197,8 @@ def instances(
     values = list(values)
     for choice in product(*[[v for v in values if not lacking(v, i)] for i in free]):
         chosen = dict(zip(free, choice, strict=True))
-        wanted = {chosen[i]: (lo.xreplace(chosen), hi.xreplace(chosen)) for i, (lo, hi) in (within or {}).items()}
-        if all((ranges or {}).get(value) == value_range for value, value_range in wanted.items()):
+        wanted = [(chosen[i], (lo.xreplace(chosen), hi.xreplace(chosen))) for i, (lo, hi) in (within or {}).items()]
+        if all((ranges or {}).get(value) == value_range for value, value_range in wanted):
             yield chosen
 
 
@@ -194,95 +206,75 @@ def match(
     pattern: Expr, fact: Usable | SumRule, expr: Basic, ranges: Mapping[Expr, Range] | None = None
 ) -> dict[Symbol, Expr] | None:
     """The values of a fact's free indices for which `pattern` is `expr`, up to the names of bound indices."""
-    if pattern.func != expr.func:
+    if pattern.func != expr.func and not isinstance(pattern, Mul):  # a product of equal factors is a power
         return None
     pattern = rename_bound(pattern)
     for values in instances(fact.free, index_expressions(expr) if fact.free else (), fact.within, ranges):
         instance = pattern.xreplace(values)
-        if instance == expr or (expr.has(ExprWithLimits) and instance.as_dummy() == expr.as_dummy()):
+        if instance == expr or (expr.has(Sum, Product) and alike(instance) == alike(expr)):
             return values
     return None
 
 
-def rename_bound(expr: Expr) -> Expr:
-    """The same expression with fresh bound indices, so that whatever is substituted into it cannot be captured."""
-    return expr.replace(lambda e: isinstance(e, Sum | Product), _with_fresh_indices)
+def _flatten(expr: Expr, outer: Ranges) -> list[tuple[Expr, Ranges]]:
+    """Terms without a Sum outside of atoms, each with its bound indices (fresh Dummies) and their ranges.
 
-
-def _with_fresh_indices(expr: Sum | Product) -> Expr:
-    names: dict[Symbol, Symbol] = {}
-    limits: list[Limit] = []
-    for index, lo, hi in reversed(expr.limits):  # outermost first: an inner bound may depend on an outer index
-        lo, hi = lo.xreplace(names), hi.xreplace(names)
-        names[index] = Dummy(index.name, integer=True)
-        limits.insert(0, (names[index], lo, hi))
-    return expr.func(expr.function.xreplace(names), *limits)
-
-
-def write_out(expr: Basic, at_most: int = 60) -> Any:
-    """The same with sums and products between numbers written out, unless they have more than `at_most` terms."""
-    if isinstance(expr, Sum | Product):
-        *inner, (index, lo, hi) = ((i, write_out(lo), write_out(hi)) for i, lo, hi in expr.limits)
-        if lo.is_Integer and hi.is_Integer and hi - lo < at_most:
-            body = expr.func(expr.function, *inner) if inner else expr.function
-            parts = [write_out(rename_bound(body).xreplace({index: S(v)})) for v in range(int(lo), int(hi) + 1)]
-            return (Add if isinstance(expr, Sum) else Mul)(*parts)
-        return expr.func(write_out(expr.function), *inner, (index, lo, hi))
-    return expr.func(*map(write_out, expr.args)) if expr.has(Sum, Product) else expr
-
-
-def substitute(expr: Expr, values: Mapping[Symbol | IndexedBase, Expr]) -> Expr:
-    """Replace symbols by expressions, and bases by Lambdas of their indices, at once and without capturing indices."""
-    bases = {b: v for b, v in values.items() if isinstance(b, IndexedBase)}
-    symbols = {s: v for s, v in values.items() if not isinstance(s, IndexedBase)}
-    places = {s: Dummy() for s in symbols}  # what is put in is not searched for the bases
-
-    def entry(q: Indexed) -> Expr:
-        value, indices = bases[q.base], [fill(index) for index in q.indices]
-        return (
-            rename_bound(value.expr).xreplace(dict(zip(value.variables, indices, strict=True)))
-            if isinstance(value, Lambda)
-            else value[indices]
-        )
-
-    def fill(e: Expr) -> Expr:
-        return e.xreplace({q: entry(q) for q in e.atoms(Indexed) if q.base in bases})
-
-    return fill(rename_bound(expr).xreplace(places)).xreplace({place: symbols[s] for s, place in places.items()})
-
-
-def bound_ranges(expr: Expr) -> Ranges:
-    """The ranges of the bound indices of an expression that `rename_bound` has renamed."""
-    return {index: (lo, hi) for e in expr.atoms(Sum, Product) for index, lo, hi in e.limits}
-
-
-def _flatten(expr: Expr) -> list[tuple[Expr, Ranges]]:
-    """Terms without a Sum outside of atoms, each with its bound indices (fresh Dummies) and their ranges."""
+    A range that depends on another index becomes the widest one, and the term gets factors that are 1 within, else 0.
+    """
     if isinstance(expr, Sum):
-        summand, bound = expr.function, {}
-        for index, lo, hi in reversed(expr.limits):  # outermost first
-            if (lo.free_symbols | hi.free_symbols) & {limit[0] for limit in expr.limits}:
-                raise ValueError(f"dependent ranges in {expr}")
-            if not is_range(lo, hi):
-                raise ValueError(f"the range from {lo} to {hi} may be reversed, or not of integers, in {expr}")
+        summand, limits = expr.function, list(expr.limits)
+        bound: Ranges = {}
+        while limits:  # outermost first
+            index, lo, hi = limits.pop()
             fresh = Dummy(index.name, integer=True)
-            summand, bound[fresh] = summand.xreplace({index: fresh}), (lo, hi)
-        terms = []
-        for term, inner in _flatten(summand):
-            if any((lo.free_symbols | hi.free_symbols) & bound.keys() for lo, hi in inner.values()):
-                raise ValueError(f"dependent ranges in {expr}")
-            terms.append((term, bound | inner))
-        return terms
+            summand = summand.xreplace({index: fresh})
+            limits = [(i, *(end.xreplace({index: fresh}) for end in ends)) for i, *ends in limits]
+            widest, within = _widest(fresh, lo, hi, outer | bound)
+            if widest is None:
+                raise ValueError(f"the range from {lo} to {hi} may be reversed, or not of integers, in {expr}")
+            summand, bound[fresh] = summand * within, widest
+        return [(term, bound | inner) for term, inner in _flatten(summand, outer | bound)]
     if isinstance(expr, Add):
-        return [term for arg in expr.args for term in _flatten(arg)]
+        return [term for arg in expr.args for term in _flatten(arg, outer)]
     is_power = isinstance(expr, Pow) and expr.exp.is_Integer and expr.exp > 1
     if isinstance(expr, Mul) or (is_power and (expr.base.has(Sum) or isinstance(expr.base, Add))):
         factors = expr.args if isinstance(expr, Mul) else [expr.base] * int(expr.exp)
-        terms = [(S.One, {})]
+        terms: list[tuple[Expr, Ranges]] = [(S.One, {})]
         for factor in factors:  # flattened once for each occurrence, so that bound indices stay distinct
-            terms = [(a * b, s | t) for a, s in terms for b, t in _flatten(factor)]
+            terms = [(a * b, s | t) for a, s in terms for b, t in _flatten(factor, outer)]
         return terms
     return [(expr, {})]
+
+
+def _widest(index: Symbol, lo: Expr, hi: Expr, outer: Ranges) -> tuple[Range | None, Expr]:
+    """A range that contains the one from lo to hi for all values of other indices; what is 1 within this, and else 0.
+
+    None where it is not seen that lo ≤ hi + 1, or an end is no index with a number added.
+    """
+    within = S.One
+    if not (lo.is_integer and hi.is_integer and _least(hi - lo + 1, outer).is_nonnegative):
+        return None, within
+    ends = (
+        _least(lo, outer) if lo.free_symbols & outer.keys() else lo,
+        -_least(-hi, outer) if hi.free_symbols & outer.keys() else hi,
+    )
+    if not is_range(*ends) or any(end.free_symbols & outer.keys() for end in ends):
+        return None, within
+    if ends[0] != lo:
+        within *= Within(index - lo)
+    if ends[1] != hi:
+        within *= Within(hi - index)
+    return ends, within
+
+
+def _least(expr: Expr, ranges: Ranges) -> Expr:
+    """A lower bound: what an index with the factor 1 or -1 adds is least at an end of its range; other parts stay."""
+    expr = expand(expr)
+    for index, (lo, hi) in ranges.items():
+        slope = expr.coeff(index)
+        if slope in (1, -1):
+            expr = expand(expr - slope * index + (lo if slope == 1 else -hi))
+    return expr
 
 
 def is_range(lo: Expr, hi: Expr) -> bool:
@@ -341,28 +333,60 @@ def _sum_out_delta(factors: list[Expr], bound: Ranges, free_ranges: Ranges) -> t
 def _sum_out_index(
     factors: list[Expr], bound: Ranges, rules: tuple[SumRule, ...], free_ranges: Ranges
 ) -> tuple[Expr, Ranges] | None:
-    """Sum out an index that occurs in no factor (a count), or in one factor that a rule sums."""
-    for index in bound:
+    """Sum out an index that occurs in no factor (a count), or in factors that a rule sums."""
+    for index in reversed(bound):  # innermost first
         users = [f for f in factors if index in f.free_symbols]
         rest = {i: r for i, r in bound.items() if i != index}
+        limiting = [f for f in users if isinstance(f, Within)]
+        lo, hi = _limited(index, limiting, bound)
+        if lo is None:
+            continue
+        users = [f for f in users if f not in limiting]
+        factors_left = [f for f in factors if f not in limiting]
         if not users:
-            lo, hi = bound[index]
-            return Mul(*factors, hi - lo + 1), rest
-        if len(users) == 1:
-            value = _apply_rules(users[0], index, bound, rules, free_ranges)
-            if value is not None:
-                return Mul(*[value if f is users[0] else f for f in factors]), rest
+            return Mul(*factors_left, hi - lo + 1), rest
+        if len(users) > 1 and not all(f.is_commutative for f in users):
+            continue
+        value = _apply_rules(Mul(*users), index, (lo, hi), rules, free_ranges | bound)
+        if value is not None:  # in the place of the first, as others may not commute
+            return Mul(*[value if f is users[0] else f for f in factors_left if f not in users[1:]]), rest
     return None
 
 
-def _apply_rules(
-    factor: Expr, index: Symbol, bound: Ranges, rules: tuple[SumRule, ...], free_ranges: Ranges
-) -> Expr | None:
-    """The sum of a factor over its index, by the first rule that knows it."""
+def _within_once(factors: list[Expr], bound: Ranges) -> list[Expr]:
+    """Without factors `Within` that are 1; a power of one is that one, and the product of none is 0."""
+    kept: list[Expr] = []
+    for factor in factors:
+        base = factor.base if isinstance(factor, Pow) and isinstance(factor.base, Within) else factor
+        if not isinstance(base, Within):
+            kept.append(factor)
+        elif _least(-base.args[0] - 1, bound).is_nonnegative:
+            return [S.Zero]
+        elif not _least(base.args[0], bound).is_nonnegative and base not in kept:
+            kept.append(base)
+    return kept
+
+
+def _limited(index: Symbol, within: list[Expr], bound: Ranges) -> tuple[Expr | None, Expr | None]:
+    """The range that an index has under at most one factor `Within`, if that is seen to lie in its own."""
+    lo, hi = bound[index]
+    if not within:
+        return lo, hi
+    if len(within) > 1 or (slope := expand(within[0].args[0]).coeff(index)) not in (1, -1):
+        return None, None
+    end = expand(index - slope * within[0].args[0])  # index ≥ end, or ≤ end
+    others = {i: r for i, r in bound.items() if i != index}
+    first, last = (end, hi) if slope == 1 else (lo, end)
+    inside = _least(first - lo, others).is_nonnegative and _least(hi - last, others).is_nonnegative
+    return (first, last) if inside and _least(last - first + 1, others).is_nonnegative else (None, None)
+
+
+def _apply_rules(factor: Expr, index: Symbol, within: Range, rules: tuple[SumRule, ...], ranges: Ranges) -> Expr | None:
+    """The sum of factors over their index, by the first rule that knows it."""
     for rule in rules:
-        values = match(rename_bound(rule.term).xreplace({rule.index: index}), rule, factor, free_ranges | bound)
+        values = match(rename_bound(rule.term).xreplace({rule.index: index}), rule, factor, ranges)
         if values is not None and not any(index in v.free_symbols for v in values.values()):
-            if tuple(e.xreplace(values) for e in rule.range) == bound[index]:
+            if tuple(e.xreplace(values) for e in rule.range) == within:
                 return rename_bound(rule.value).xreplace(values)
     return None
 
@@ -374,7 +398,7 @@ def _canonical_monomial(factors: list[Expr], bound: Ranges) -> Expr:
     """
     ordered = [f for f in factors if not f.is_commutative]
     factors = [f for f in factors if f.is_commutative] + ([Mul(*ordered)] if ordered else [])
-    factors = [f.as_dummy() if f.has(ExprWithLimits) else f for f in factors]
+    factors = [alike(f) for f in factors]
     rest = [f for f in factors if f.free_symbols & bound.keys()]
     result = Mul(*[f for f in factors if not f.free_symbols & bound.keys()])
     while rest:
@@ -408,7 +432,7 @@ def _printed(renaming: tuple[Expr, list[Limit]]) -> tuple[str, str]:
 
 
 def peel(expr: Expr, n: Symbol) -> Expr:
-    """expr at n + 1, with the last term split off every sum that has one more there.
+    """expr at n + 1, with the last terms split off every sum that has more there.
 
     Raises:
         ValueError: for a sum whose range moves in another way, and for one in a range that moves.
@@ -419,15 +443,15 @@ def peel(expr: Expr, n: Symbol) -> Expr:
             return e
         if not isinstance(e, Sum):
             return e.func(*map(split, e.args))
-        before = [tuple(end.xreplace({n: n - 1}) for end in limit[1:]) for limit in e.limits]
-        grown = [expand(hi - last) for (_, lo, hi), (_, last) in zip(e.limits, before, strict=True)]
-        starts = all(lo == first for (_, lo, _), (first, _) in zip(e.limits, before, strict=True))
-        if starts and not any(grown):
-            return e.func(split(e.function), *e.limits)
-        (index, lo, hi), *others = e.limits
-        if others or not starts or grown != [1]:
+        *inner, (index, lo, hi) = e.limits
+        last = hi.xreplace({n: n - 1})
+        grown = expand(hi - last)
+        if lo.has(n) or any(end.has(n) for limit in inner for end in limit[1:]) or not grown.is_Integer:
             raise ValueError(f"cannot split the last term off {e}: write nested sums up to n")
-        summand = split(e.function)
-        return Sum(summand, (index, lo, expand(before[0][1]))) + summand.xreplace({index: hi})
+        summand = split(e.func(e.function, *inner) if inner else e.function)
+        if not 0 <= grown <= AT_ONCE:
+            raise ValueError(f"cannot split the last term off {e}: its range grows by {grown}")
+        ends = [rename_bound(summand).xreplace({index: expand(last + k)}) for k in range(1, int(grown) + 1)]
+        return Add(Sum(summand, (index, lo, expand(last))), *ends)
 
     return split(rename_bound(expr).xreplace({n: n + 1}))

@@ -1,4 +1,4 @@
-r"""SymPy's expressions in LaTeX, in the order in which one writes them by hand.
+r"""Print SymPy expressions as LaTeX, with terms and factors in the order of handwriting.
 
     >>> from sympy import IndexedBase, symbols
     >>> n, i, j, p, t = *symbols("n i j"), IndexedBase("p"), IndexedBase("t")

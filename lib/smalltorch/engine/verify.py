@@ -1,4 +1,4 @@
-r"""Numeric checks: random inputs of several distributions and sizes, then an attack that climbs to the worst it finds.
+r"""Numeric checks of equalities and inequalities: random inputs, then a search for the worst one by gradient ascent.
 
     >>> at_most(
     ...     "‖A‖₂ ≤ √n",
@@ -25,14 +25,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from types import MappingProxyType
+from types import EllipsisType, MappingProxyType
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from smalltorch.engine import ledger
-from smalltorch.engine.balls import Astray, Unknown, enclosed
+from smalltorch.engine.balls import APART, Astray, Unknown, enclosed
 from smalltorch.engine.check import (
     ROUNDING,
     Check,
@@ -57,12 +57,15 @@ from smalltorch.engine.search import (
     computed_in_float64,
     free_samples,
     refuse_vacuous,
+    sizes_of,
 )
+from smalltorch.engine.show import number
 from smalltorch.engine.statement import (
     Batch,
     Domain,
     Side,
     Statement,
+    Test,
     Worst,
     admitted,
     differ,
@@ -70,8 +73,11 @@ from smalltorch.engine.statement import (
     picked,
     refuse_one_tensor,
     rows_of,
+    single,
+    tests_of,
 )
 
+SLIGHT = 2e-14  # of the larger side: a violation that is less may be that of a hypothesis which the inputs meet nearly
 BEYOND = 1e-8  # of the largest number on the way: what a difference must exceed where rounding is estimated only
 TRIES = 4  # inputs of a batch that are enclosed, before the next batch is looked at
 REACH = 10  # a scale is at most so many times as large as what occurs
@@ -86,7 +92,7 @@ def at_most(
     domain: Domain,
     shapes: Iterable[Shape],
     extremes: Callable[[Shape], Extremes] | None = None,
-    hypothesis: Callable[[Any], Tensor] | None = None,
+    hypothesis: Test | Mapping[str, Test] | None = None,
     allowance: float = 1e-12,
     because: str = "",
     without: Mapping[str, Domain | tuple[Domain, Iterable[Shape]]] = MappingProxyType({}),
@@ -101,14 +107,16 @@ def at_most(
         extremes: the extreme inputs for a shape, for the structured search. They lie outside the domain's image, so
             nothing but `hypothesis` sees to it that they satisfy the hypothesis.
         hypothesis: from a batch of inputs to True where one satisfies the hypothesis, as a tensor of booleans; tested
-            on all inputs.
+            on all inputs. Several are given by name; one that is dropped (`without`) is then violated by the
+            counterexample, and the others are not.
         allowance: slack relative to the larger side, for rounding: at most 1e-6; at most 0.05 with a reason.
-        because: why the allowance is wider than 1e-6.
+        because: why the allowance is wider than 1e-6, or covers what is more than rounding.
         without: for each hypothesis that is dropped the domain without it, where a violation is demanded (by `fails`);
             with shapes of its own if it has other ones.
 
     Raises:
-        VerificationError: with the input, if lhs > rhs somewhere; if a dropped hypothesis is not missed.
+        VerificationError: with the input, if lhs > rhs somewhere, also by less than an allowance for rounding, where
+            ball arithmetic shows that rounding has not done it; if a dropped hypothesis is not missed.
         ValueError: if a side gives NaN, infinity, another type than float64, or not one number for each input; if an
             input violates the hypothesis; if nothing could fail: no inputs, or one, sides that are one tensor, or
             look at no input, or are 0 throughout; if rounding leaves it open which side is larger.
@@ -117,25 +125,37 @@ def at_most(
     shapes = checked_shapes(shapes)
     if not isinstance(without, Mapping):
         raise ValueError(f"without must map each hypothesis to the domain without it, got {shortened(without)}")
-    statement = Statement(name, lhs, rhs, hypothesis)
+    named = hypothesis if isinstance(hypothesis, Mapping) else {}
+    if named and (unknown := [what for what in without if what not in named]):
+        raise ValueError(f"without must name hypotheses, among {', '.join(named)}, got {', '.join(unknown)}")
+    statement = Statement(name, lhs, rhs, tests_of(hypothesis))
     search = Search(statement, domain, shapes, extremes, exact=allowance <= ROUNDING)
     refuse_vacuous(name, search.random())
     _refuse_blind(name, search.looked)
     largest = max(float(side.abs().max()) for batch in search.random() for side in (batch.lhs, batch.rhs))
-    worst, seen = Worst(statement), 0
+    worst, seen, slight = Worst(statement), 0, _Slight()
     for batch in chain(search.random(), search.attacks()):
         _refuse_broken(statement, batch, allowance, largest)
+        slight.update(batch)
         worst.update(batch, worst.beaten_by(batch, torch.ones_like(batch.lhs, dtype=torch.bool)))
         seen += len(batch.lhs)
+    if not because:
+        slight.refuse(statement, allowance)
     attacks = "attacks included" if search.climbed else "structured search included" if extremes else "not attacked"
     tightness = worst.tightness()
     allowed = allowed_text(allowance, because)
     text = f"holds, {tightness}; {seen} inputs, {attacks}, worst: {worst.where}; allowance {allowed}"
-    evidence = ledger._left("verified", f"verified, {name}: {tightness}", shows=(name,), scope=f"{seen} inputs")
+    tried = f"{seen} inputs, {sizes_of(shapes)}"
+    found = f"verified, {name}: {tightness}; {tried}, {attacks}; allowance {allowed}"
+    evidence = ledger._left("verified", found, shows=(_loosely(name, allowance, allowed),), scope=tried)
     dropped = {}
     for what, other in without.items():
         its_domain, its_shapes = other if isinstance(other, tuple) else (other, shapes)
-        dropped[what] = fails(f"{name}, without {what}", lhs, rhs, domain=its_domain, shapes=its_shapes)
+        kept = {key: test for key, test in named.items() if key != what}
+        check = fails(f"{name}, without {what}", lhs, rhs, domain=its_domain, shapes=its_shapes, hypothesis=kept)
+        if named and bool(named[what](single(check.at)).all()):
+            raise VerificationError(f"{name}, without {what}: the counterexample satisfies it")
+        dropped[what] = check
     return Check(name, text, worst.score if statement.ratio else -worst.score, worst.at, evidence, dropped)
 
 
@@ -148,7 +168,7 @@ def fails(
     domain: Domain,
     shapes: Iterable[Shape],
     extremes: Callable[[Shape], Extremes] | None = None,
-    hypothesis: Callable[[Any], Tensor] | None = None,
+    hypothesis: Test | Mapping[str, Test] | EllipsisType | None = ...,
     by: float = 1.001,
     against: str = "",
 ) -> Check:
@@ -156,7 +176,8 @@ def fails(
 
     For false claims and dropped hypotheses. The random inputs come first; the attack climbs only where none of them
     will do, because where a climb ends may hang on the last digit. `against` names the claim that is refuted, where a
-    record rests on the counterexample.
+    record rests on the counterexample; `hypothesis` then tests the inputs for what that claim assumes, and is None for
+    one that assumes nothing, which the evidence says.
 
     What rounding has done is bounded operation by operation (`smalltorch.engine.balls`): lhs > rhs then holds for the
     exact values, for all inputs and constants within a few units in the last place. Where an operation has no such
@@ -165,14 +186,20 @@ def fails(
 
     Raises:
         VerificationError: if no input breaks the statement.
-        ValueError: as for `at_most`, except that one input is enough; for an extreme input without `hypothesis`.
+        ValueError: as for `at_most`, except that one input is enough; for an extreme input, or `against` a claim,
+            without `hypothesis`.
     """
     if not isinstance(against, str):
         raise ValueError(f"against must be ids of claims, with spaces between, as one string, got {against!r}")
+    if against and hypothesis is ...:
+        raise ValueError(
+            f"hypothesis must be given against {against}: a test of what the claim assumes of its inputs, such as "
+            "lambda A: (A.sum(-1) - 1).abs().amax(-1) < 1e-9, or None where it assumes nothing"
+        )
     by = real(by, "by")
     if not 1 + 1e-9 <= by < math.inf:
         raise ValueError(f"by must be at least 1 + 1e-9, got {by}: nearer to 1 rounding decides")
-    statement = Statement(name, lhs, rhs, hypothesis)
+    statement = Statement(name, lhs, rhs, tests_of(hypothesis))
     search = Search(statement, domain, checked_shapes(shapes), extremes)
     worst, seen, why_not, how = Worst(statement), 0, "", ""
     for batches in (search.random(), search.attacks()):
@@ -193,10 +220,11 @@ def fails(
             break
     if not worst.where:
         raise VerificationError(f"{name}: no counterexample among {seen} inputs{why_not}")
-    if worst.where.startswith(EXTREME) and hypothesis is None:
+    if worst.where.startswith(EXTREME) and not statement.tests:
         raise ValueError("hypothesis must be given: the counterexample is an extreme input, which no domain has made")
     left, right = apart(worst.lhs, worst.rhs)
-    refuted = f"counterexample, {name}: {left} > {right}{how}"
+    refuted = f"counterexample, {name}: {left} > {right}, by {number(worst.lhs - worst.rhs, 2)}; {worst.where}{how}"
+    refuted += ", with no hypothesis" if against and not statement.tests else ""
     evidence = ledger._left("counterexample", refuted, shows=(name,), about=tuple(against.split()))
     return Check(name, f"fails: left {left}, right {right}; {worst.where}{how}", worst.score, worst.at, evidence)
 
@@ -231,7 +259,8 @@ def equal(
     if lhs is rhs:
         raise ValueError("lhs and rhs must be computed each by itself, got one function: nothing could fail")
     worst, seen, telling, various, largest = _Difference(), 0, 0, False, 0.0
-    for _, free, origin in free_samples(name, checked_shapes(shapes)):
+    shapes = checked_shapes(shapes)
+    for _, free, origin in free_samples(name, shapes):
         inputs = admitted(domain, free)
         a, b = evaluated(lhs, inputs, "lhs"), evaluated(rhs, inputs, "rhs")
         if a.shape != b.shape or a.shape[:1] != free.shape[:1] or not a.numel():
@@ -268,10 +297,41 @@ def equal(
             f"{name}: nothing could fail: on {seen - telling} of {seen} inputs the sides are 0, or an error of one "
             "part in a thousand would pass as rounding; where 0 is right, scale=… says what is not"
         )
-    text = f"holds, entry by entry; {seen} inputs; rounding allowance {allowed_text(allowance, because)}"
-    shown = f"verified, {name}: equal up to rounding"
-    evidence = ledger._left("verified", shown, shows=(name,), scope=f"{seen} inputs")
+    allowed, tried = allowed_text(allowance, because), f"{seen} inputs, {sizes_of(shapes)}"
+    allowed += f", on a scale of {number(scale)}" if scale else ""
+    text = f"holds, entry by entry; {seen} inputs; rounding allowance {allowed}"
+    found = f"verified, {name}: equal up to rounding; {tried}, not attacked; allowance {allowed}"
+    evidence = ledger._left("verified", found, shows=(_loosely(name, allowance, allowed),), scope=tried)
     return Check(name, text, worst.share, worst.at, evidence)
+
+
+def _loosely(name: str, allowance: float, allowed: str) -> str:
+    """What is shown: the statement, or where its allowance is wider than rounding needs, no more than that."""
+    return name if allowance <= ROUNDING else f"{name}, up to {allowed}"
+
+
+@dataclass
+class _Slight:
+    """The input where lhs exceeds rhs by most, relative to the larger side, and by more than SLIGHT."""
+
+    share: float = SLIGHT
+    batch: Batch | None = None
+    k: int = 0
+
+    def update(self, batch: Batch) -> None:
+        share = (batch.lhs - batch.rhs) / torch.maximum(batch.lhs.abs(), batch.rhs.abs()).clamp(min=1e-300)
+        if float(share.max()) > self.share:
+            self.share, self.batch, self.k = float(share.max()), batch, int(share.argmax())
+
+    def refuse(self, statement: Statement, allowance: float) -> None:
+        """Raise if it is a counterexample, although the allowance would cover it."""
+        if self.batch and _confirmed(statement, self.batch, self.k)[0]:
+            left, right = apart(float(self.batch.lhs[self.k]), float(self.batch.rhs[self.k]))
+            raise VerificationError(
+                f"{statement.name}: broken at {self.batch.where}, by more than rounding explains and less than the "
+                f"allowance of {number(allowance, 1)}\n  left {left}, right {right}\n"
+                f"  input {picked(self.batch.inputs, self.k)}"
+            )
 
 
 @dataclass
@@ -321,8 +381,8 @@ def _confirmed(statement: Statement, batch: Batch, k: int) -> tuple[bool, str]:
     """Whether lhs > rhs at the k-th input, whatever rounding has done; and how that is known, or why it is not."""
     inputs, gap = rows_of(batch.inputs, torch.tensor([k])), batch.lhs[k] - batch.rhs[k]
     try:
-        (a, r), (b, s) = enclosed(statement.lhs, inputs), enclosed(statement.rhs, inputs)
-        certain = bool((a - b > 1.001 * (r + s)).all())
+        (a, r), (b, s) = (enclosed(side, inputs) for side in (statement.lhs, statement.rhs))
+        certain = bool((a - b > APART * (r + s)).all())
         return certain, "" if certain else "rounding explains it"
     except Astray as reason:
         return False, str(reason)

@@ -1,4 +1,4 @@
-"""Trials: an expression that SymPy's `simplify` calls 0 is enclosed in intervals at random admissible points."""
+"""Spot checks: what SymPy's `simplify` calls 0 is enclosed in intervals at random admissible points."""
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
@@ -9,8 +9,9 @@ from sympy import Basic, Expr, I, Indexed, Rational, Symbol
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Equality, Relational, Unequality
 
+from smalltorch.engine.binders import Range
 from smalltorch.engine.interval import Unknown, enclose
-from smalltorch.engine.sums import Range, Usable, index_expressions, instances
+from smalltorch.engine.sums import Usable, index_expressions, instances
 
 POINTS, DRAWS = 4, 200  # of so many draws, so many points must decide
 WIDTH = 1e-20  # of an enclosure that is taken to be 0
@@ -51,6 +52,16 @@ def leaves_of(expr: Basic) -> set[Expr]:
     if isinstance(expr, Symbol | Indexed | AppliedUndef):
         return {expr}
     return set().union(*map(leaves_of, expr.args)) if expr.args else set()
+
+
+def places_of(leaf: Expr) -> tuple[Expr, ...]:
+    """The indices of an entry, what a function is of; of a symbol nothing."""
+    return leaf.indices if isinstance(leaf, Indexed) else leaf.args
+
+
+def kind_of(leaf: Expr) -> object:
+    """The base of an entry, the function of a value, or the symbol itself."""
+    return leaf.base if isinstance(leaf, Indexed) else leaf.func if isinstance(leaf, AppliedUndef) else leaf
 
 
 def put(expr: Basic, values: Mapping[Expr, Expr]) -> Any:

@@ -1,4 +1,4 @@
-"""Sums over one range become one sum; ranges that differ by a number of terms are first brought to a common one."""
+"""Merge sums over the same range into one, after shifting ranges that differ by a fixed number of terms."""
 
 from collections.abc import Callable, Iterator
 
@@ -21,7 +21,7 @@ def regroupings(expr: Expr, simpler: Callable[[Expr], Expr]) -> Iterator[Expr]:
             yield merged(arranged, simpler)
 
 
-def merged(expr: Expr, simpler: Callable[[Expr], Expr] = lambda summand: summand) -> Expr:
+def merged(expr: Expr, simpler: Callable[[Expr], Expr]) -> Expr:
     """One sum for each range; factors before a sum go into it."""
     collected: dict[Limits, Expr] = {}
     rest = S.Zero
