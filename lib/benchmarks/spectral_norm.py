@@ -1,4 +1,4 @@
-"""How fast is the enclosure of spectral norms? Prints tables and asserts nothing.
+"""Benchmark of the enclosure of spectral norms: prints timings, and asserts nothing.
 
     python lib/benchmarks/spectral_norm.py
 

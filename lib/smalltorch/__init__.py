@@ -1,20 +1,21 @@
-"""smalltorch: Transformers small enough to read, and an engine that checks what is said about them.
+"""smalltorch: Transformers small enough to read, and an engine that checks mathematical statements about them.
 
     attention  position  norm  block     the parts
     models                               the models that are built from them
     weights  hub                         trained weights, and models of others
-    generate  source  train  optimise    text, small trainings, first weights and steps
+    generate  source  train              text, and small trainings
+    initialisation  optim  schedules     first weights, the steps of optimisers, learning rates
     spectral  measure  collapse          how much attention amplifies, how alike tokens become
     curvature                            how steep a loss is
     efficient                            what makes attention cheaper, and what layers cost
     parallel                             one model on several processes
     experts  cache                       mixtures, and what a cache may forget
-    optim  compress                      optimisers that keep less, fewer bits and weights
+    compress                             fewer bits and weights
     attribute  superpose  circuits       what an output is due to; features that share a space, heads at work
     engine                               derivations, numerical checks, the record
     experiments                          long runs, with their tables
     data  files                          the book's texts, files written whole
-    plot  picture  draw  diagram         figures and their pictures, drawings
+    figures                              plots, drawings, and how they become SVG
     shapes                               checks of arguments
 
 Import the module that you need: `from smalltorch.attention import attention`.

@@ -1,4 +1,4 @@
-"""Which inputs an output is due to: shares of a game, gradients along a path, relevance handed back, rolled attention.
+"""Attribution: Shapley values, integrated gradients, layer-wise relevance propagation and attention rollout.
 
 Source: Shapley, "A Value for n-Person Games" (1953); Sundararajan et al., "Axiomatic Attribution for Deep Networks"
 (2017); Bach et al., "On Pixel-Wise Explanations" (2015); Abnar and Zuidema, "Quantifying Attention Flow in
@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from smalltorch.shapes import check_finite, check_floats, check_integers, check_range
+from smalltorch.shapes import at_least_float32, check_finite, check_floats, check_integers, check_range, computed_wide
 
 
 def shapley(values: Float[Tensor, "*batch coalitions"]) -> Float[Tensor, "*batch features"]:
@@ -55,22 +55,23 @@ def integrated_gradients(
         tensor([0.6667, 0.3333])
 
     Args:
-        f: from a batch of points, an axis before those of x, to a number for each.
+        f: from a batch of points in the type of x, an axis before those of x, to a number for each.
         x: where the value is to be explained.
         baseline: where nothing is said to be there.
         steps: points on the way.
     """
-    check_integers(1, steps=steps)
+    steps = check_integers(1, steps=steps)
     check_floats(x=(x, " ".join(f"axis_{k}" for k in range(x.ndim)) if isinstance(x, Tensor) else "n"))
     check_floats(x=(x, " ".join(map(str, x.shape))), baseline=(baseline, " ".join(map(str, x.shape))))
     check_finite(x=x, baseline=baseline)
-    nodes, weights = (torch.from_numpy(part).to(x) / 2 for part in np.polynomial.legendre.leggauss(steps))
+    end, start = at_least_float32(x.detach()), at_least_float32(baseline.detach())
+    nodes, weights = (torch.from_numpy(part).to(end) / 2 for part in np.polynomial.legendre.leggauss(steps))
     nodes, weights = (part.view(-1, *[1] * x.ndim) for part in (nodes + 0.5, weights))
-    way = x.detach() - baseline.detach()
-    points = (baseline.detach() + nodes * way).requires_grad_()
+    way = end - start
+    points = (start + nodes * way).to(x.dtype).requires_grad_()
     with torch.enable_grad():
         (slopes,) = torch.autograd.grad(f(points).sum(), points)
-    return check_range(way * (weights * slopes).sum(0), x=x, baseline=baseline)
+    return check_range((way * (weights * slopes).sum(0)).to(x.dtype), x=x, baseline=baseline)
 
 
 def relevance(
@@ -87,8 +88,8 @@ def relevance(
     Raises:
         ValueError: if some z_j is 0; there is nothing then to share by.
     """
-    batch = " ".join(map(str, x.shape[:-1])) if isinstance(x, Tensor) else ""
-    check_floats(W=(W, "d m"), x=(x, "... d"), R=(R, f"{batch} m".strip()))
+    check_floats(W=(W, "d m"), x=(x, "... d"))
+    check_floats(W=(W, "d m"), x=(x, "... d"), R=(R, " ".join(map(str, (*x.shape[:-1], "m")))))
     check_finite(x=x, W=W, R=R)
     wide = x.double()
     z = wide @ W.double()
@@ -97,6 +98,7 @@ def relevance(
     return check_range((wide * ((R.double() / z) @ W.double().mT)).to(x.dtype), x=x, W=W, R=R)
 
 
+@computed_wide
 def rollout(A: Float[Tensor, "*batch layer n n"]) -> Float[Tensor, "*batch n n"]:
     """The product of (A + I) / 2 over the layers, the last to the left: attention, with a skip of equal weight.
 

@@ -1,4 +1,4 @@
-"""The cache of keys and values: its bytes, and what becomes of it when entries are left out, merged or rounded.
+"""The KV cache: its size in bytes, and the error when entries are evicted, merged or quantised.
 
 An entry of a cache is a key, a value and a bias on its logit: 0 for an entry as it was, ln m for one that stands for m,
 and -inf for one that was evicted. So all that is done to a cache can be tried by one function, `continued`.
@@ -18,7 +18,16 @@ from torch import Tensor
 from smalltorch.attention import causal_mask, softmax
 from smalltorch.block import PreLN
 from smalltorch.models import Decoder
-from smalltorch.shapes import check_finite, check_floats, check_integers, check_shapes, check_tokens, check_type
+from smalltorch.shapes import (
+    check_finite,
+    check_floats,
+    check_integers,
+    check_range,
+    check_shapes,
+    check_tokens,
+    check_type,
+    computed_wide,
+)
 
 Entries = tuple[Tensor, Tensor, Tensor]  # keys, values and biases
 
@@ -36,8 +45,8 @@ def cache_bytes(tokens: int, layers: int, numbers: int, bits: int = 16) -> float
     Raises:
         ValueError: unless all are whole numbers, tokens at least 0 and the others at least 1.
     """
-    check_integers(0, tokens=tokens)
-    check_integers(1, layers=layers, numbers=numbers, bits=bits)
+    tokens = check_integers(0, tokens=tokens)
+    layers, numbers, bits = check_integers(1, layers=layers, numbers=numbers, bits=bits)
     return tokens * layers * numbers * bits / 8
 
 
@@ -59,13 +68,14 @@ def kept_bias(keep: Bool[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return torch.zeros(keep.shape, device=keep.device).masked_fill(~keep, -math.inf)
 
 
+@computed_wide
 def attend(
     Q: Float[Tensor, "*batch query d_h"],
     K: Float[Tensor, "*batch key d_h"],
     V: Float[Tensor, "*batch key d_v"],
     bias: Float[Tensor, "*batch key"],
 ) -> Float[Tensor, "*batch query d_v"]:
-    """softmax(Q K^T / sqrt(d_h) + bias) V: every query reads all entries that are not evicted.
+    """softmax(Q K^T / sqrt(d_h) + bias) V: every query reads all entries that are not evicted; zeros if all are.
 
         >>> K = torch.ones(3, 2).double()
         >>> attend(K[:1], K, torch.tensor([[1.0], [2.0], [9.0]]).double(), torch.tensor([0.0, 0.0, -math.inf]).double())
@@ -74,18 +84,23 @@ def attend(
     Chapter `kv-cache`.
 
     Raises:
-        ValueError: if shapes, dtypes or devices do not fit.
+        ValueError: if shapes, dtypes or devices do not fit, or the scores overflow.
     """
     sizes = check_floats(Q=(Q, "... query d_h"), K=(K, "... key d_h"), V=(V, "... key d_v"), bias=(bias, "... key"))
-    return softmax(Q @ K.mT / math.sqrt(sizes["d_h"]) + bias[..., None, :]) @ V
+    gone = bias[..., None, :] == -math.inf
+    S = Q @ K.mT / math.sqrt(sizes["d_h"]) + bias[..., None, :]  # (..., query, key)
+    origin = dict(Q=Q, K=K, bias=bias.masked_fill(gone[..., 0, :], 0))
+    check_range(S.masked_fill(gone, 0), **origin)
+    return check_range(softmax(S) @ V, **origin, V=V)
 
 
+@computed_wide
 def merged(
     K: Float[Tensor, "*batch key d_h"], V: Float[Tensor, "*batch key d_v"], keep: Bool[Tensor, "*batch key"]
 ) -> Entries:
     """Each evicted entry joins the kept one with the nearest key: their mean key and value, with the bias ln m.
 
-    Where the m keys are equal, no query can tell.
+    Of equally near ones the first. Where the m keys are equal, no query can tell.
 
         >>> K, V = torch.tensor([[1.0], [1.0], [5.0]]).double(), torch.tensor([[2.0], [4.0], [7.0]]).double()
         >>> K, V, bias = merged(K, V, torch.tensor([True, False, True]))
@@ -97,13 +112,15 @@ def merged(
     Chapter `kv-cache`.
 
     Raises:
-        ValueError: if shapes or dtypes do not fit, keep is not boolean, or nothing is kept somewhere.
+        ValueError: if shapes or dtypes do not fit, an entry is not finite, keep is not boolean, or nothing is kept
+            somewhere.
     """
     n = check_floats(K=(K, "... key d_h"), V=(V, "... key d_v"))["key"]
     check_type(Tensor, keep=keep)
     check_shapes(K=(K, "... key d_h"), keep=(keep, "... key"))
+    check_finite(K=K, V=V, keep=keep)
     if keep.dtype != torch.bool or not keep.any(-1).all():
-        raise ValueError("keep: expected a boolean tensor with an entry that stays in each row")
+        raise ValueError(f"keep: expected a boolean tensor with an entry that stays in each row, got {keep.dtype}")
     far = torch.cdist(K, K, compute_mode="donot_use_mm_for_euclid_dist")  # equal keys are at 0, without rounding
     nearest = far.masked_fill(~keep[..., None, :], math.inf).argmin(-1)
     home = torch.where(keep, torch.arange(n, device=K.device), nearest)
@@ -117,6 +134,7 @@ def merged(
     )
 
 
+@computed_wide
 def quantised(X: Float[Tensor, "*batch n d"], bits: int, dim: int) -> Float[Tensor, "*batch n d"]:
     """X rounded to 2^bits values at equal steps from the least to the largest along `dim`.
 
@@ -133,11 +151,11 @@ def quantised(X: Float[Tensor, "*batch n d"], bits: int, dim: int) -> Float[Tens
     """
     check_floats(X=(X, "... n d"))
     check_finite(X=X)
-    check_integers(1, bits=bits)
+    bits = check_integers(1, bits=bits)
     if bits > 16 or dim not in (-1, -2):
         raise ValueError(f"bits, dim: expected at most 16 bits, and -1 or -2, got {bits} and {dim}")
     least = X.amin(dim, keepdim=True)
-    step = (X.amax(dim, keepdim=True) - least) / (2**bits - 1)
+    step = check_range(X.amax(dim, keepdim=True) - least, X=X) / (2**bits - 1)
     step = step.masked_fill(step == 0, 1)
     return least + step * ((X - least) / step).round()
 
@@ -159,7 +177,7 @@ def continued(
     """
     check_type(Decoder, model=model)
     n = check_tokens(tokens=(tokens, "batch n", len(model.E)))["n"]
-    check_integers(0, past=past)
+    past = check_integers(0, past=past)
     if len(cache) != len(model.blocks):
         raise ValueError(f"cache: expected a part for each of {len(model.blocks)} layers, got {len(cache)}")
     X = model.E[tokens]

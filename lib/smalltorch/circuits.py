@@ -1,4 +1,4 @@
-"""Circuits: an induction head built by hand, the scores that find heads, and ways to intervene in them.
+"""Circuits: an induction head built by hand, scores that detect heads, and interventions (ablation, patching).
 
 Source: Olsson et al., "In-context Learning and Induction Heads" (2022); Cover, "Geometrical and Statistical Properties
 of Systems of Linear Inequalities with Applications in Pattern Recognition" (1965). Chapter `circuits`.
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from smalltorch.attention import MultiHead
 from smalltorch.models import Call, TinyLM
-from smalltorch.shapes import check_floats, check_integers, check_numbers, check_type
+from smalltorch.shapes import check_finite, check_floats, check_integers, check_numbers, check_type, computed_wide
 
 
 def induction_lm(vocabulary: int, n: int, c: float, beta: float, g: float, copies: int = 1) -> TinyLM:
@@ -39,9 +39,9 @@ def induction_lm(vocabulary: int, n: int, c: float, beta: float, g: float, copie
     Raises:
         ValueError: unless there are one token, two places and one copy at least; for a number that is not finite.
     """
-    check_integers(1, vocabulary=vocabulary, copies=copies)
-    check_integers(2, n=n)
-    check_numbers(-math.inf, c=c, beta=beta, g=g)
+    vocabulary, copies = check_integers(1, vocabulary=vocabulary, copies=copies)
+    n = check_integers(2, n=n)
+    c, beta, g = check_numbers(-math.inf, c=c, beta=beta, g=g)
     d_h = max(-(-(3 * vocabulary + 2) // copies), vocabulary, 2)
     model = TinyLM(vocabulary, n, d=copies * d_h, layers=2, heads=copies, norm=None, mlp=False).double()
     token, before, after = (slice(k * vocabulary, (k + 1) * vocabulary) for k in range(3))
@@ -68,6 +68,7 @@ def induction_lm(vocabulary: int, n: int, c: float, beta: float, g: float, copie
     return model.requires_grad_(False)
 
 
+@computed_wide
 def looking_back(A: Float[Tensor, "*head n n"], distance: int, rows: int) -> Float[Tensor, "*head"]:
     """The mean attention that the last `rows` tokens pay to the token `distance` places before them.
 
@@ -81,8 +82,8 @@ def looking_back(A: Float[Tensor, "*head n n"], distance: int, rows: int) -> Flo
         ValueError: if a row has no token so far back.
     """
     n = check_floats(A=(A, "... n n"))["n"]
-    check_integers(0, distance=distance)
-    check_integers(1, rows=rows)
+    distance = check_integers(0, distance=distance)
+    rows = check_integers(1, rows=rows)
     if rows + distance > n:
         raise ValueError(f"rows: expected at most n - distance = {n - distance}, got {rows}")
     return A.diagonal(-distance, dim1=-2, dim2=-1)[..., -rows:].mean(-1)
@@ -127,10 +128,12 @@ def heads_set(
     """
     check_type(nn.Module, model=model)
     check_type(Tensor, where=where)
+    check_finite(where=where)  # refuses what cannot be read
     heads = [module for module in model.modules() if isinstance(module, MultiHead)]
-    if where.dtype != torch.bool or where.ndim != 4 or len(where) != len(heads):
+    sizes = [len(heads), *{module.heads for module in heads}]
+    if where.dtype != torch.bool or where.ndim != 4 or [len(where), where.shape[2]] != sizes:
         raise ValueError(
-            f"where: expected booleans of shape (layer, batch, head, n) for {len(heads)} layers, "
+            f"where: expected booleans of shape (layer, batch, head, n) with layers and heads {sizes}, "
             f"got {where.dtype} of shape {tuple(where.shape)}"
         )
     check_floats(values=(values, f"{len(heads)} batch {where.shape[2]} n d_h"))
@@ -140,6 +143,8 @@ def heads_set(
             H = output[1] @ module.project(*inputs)[2]
             if H.shape[:-1] != chosen.shape:
                 raise ValueError(f"where: expected {tuple(H.shape[:-1])} in each layer, got {tuple(chosen.shape)}")
+            check_floats(output=(H, "batch head n d_h"), values=(new, "#batch head #n d_h"))
+            check_finite(output=output[0])
             change = torch.where(chosen[..., None], new - H, 0)
             return output[0] + change.transpose(-3, -2).flatten(-2) @ module.W_O, output[1]
 
@@ -166,5 +171,5 @@ def dichotomies(N: int, d: int) -> int:
         >>> dichotomies(3, 2), dichotomies(4, 2)
         (6, 8)
     """
-    check_integers(1, N=N, d=d)
+    N, d = check_integers(1, N=N, d=d)
     return 2 * sum(math.comb(N - 1, k) for k in range(min(d, N)))

@@ -30,6 +30,7 @@ from smalltorch.shapes import (
     check_range,
     check_shapes,
     check_type,
+    computed_wide,
     largest,
 )
 
@@ -154,7 +155,7 @@ def layer(
     Y = at_least_float32(X)[..., None, :, :]
     S = check_range(Y @ at_least_float32(W_QK) @ Y.mT, X=X, W_QK=W_QK)
     if mask is not None:
-        check_mask(mask, S.shape, S.device, pairs=True)
+        check_mask(mask, S.shape if X.ndim > 2 else S.shape[-2:], S.device, pairs=True)
         S = S.masked_fill(~mask, -torch.inf)
     return check_range((softmax(S) @ Y @ at_least_float32(W_VO)).sum(-3), X=X, W_QK=W_QK, W_VO=W_VO).to(X.dtype)
 
@@ -273,7 +274,7 @@ def normalise(state: Split, eps: float = 1e-5) -> Split:
         ValueError: if an entry is not finite; for a negative eps; if eps is 0 and a token, or the mean, is constant.
     """
     state, _ = _given("state", state)
-    check_numbers(0, eps=eps)
+    eps = check_numbers(0, eps=eps)
     mean, direction, log_scale = state
     d, r = mean.shape[-1], state.scale
     a = (mean - _mean(mean, -1))[..., None, :]  # batch 1 d
@@ -372,7 +373,7 @@ def all_paths(layers: int, heads: int) -> Int[Tensor, "path layer"]:
     Raises:
         ValueError: if they are more than 2^24.
     """
-    check_integers(1, layers=layers, heads=heads)
+    layers, heads = check_integers(1, layers=layers, heads=heads)
     if heads**layers > 2**24:
         raise ValueError(f"layers, heads: expected at most 2^24 paths, got {heads}^{layers}")
     return torch.cartesian_prod(*[torch.arange(heads)] * layers).reshape(-1, layers)
@@ -390,7 +391,7 @@ def sample_paths(
     """
     check_floats(probabilities=(probabilities, "head"))
     check_finite(probabilities=probabilities)
-    check_integers(1, layers=layers, count=count)
+    layers, count = check_integers(1, layers=layers, count=count)
     check_type(np.random.Generator, rng=rng)
     p = probabilities.double()
     if not ((p > 0).all() and abs(float(p.sum()) - 1) < 1e-6):
@@ -400,6 +401,7 @@ def sample_paths(
     return drawn, 1 / p[drawn].prod(-1)
 
 
+@computed_wide
 def path_terms(
     X: Float[Tensor, "*#batch n d"],
     P: Float[Tensor, "*#batch layer head n n"],

@@ -1,4 +1,4 @@
-"""The curvature of a loss: the largest eigenvalue of a matrix that is known by its products only, such as a Hessian.
+"""The curvature of a loss: the largest eigenvalue of a matrix known only by its products, such as a Hessian (Lanczos).
 
     >>> H = torch.diag(torch.tensor([6.0, 1.0, -8.0])).double()
     >>> largest_eigenvalue(lambda V: V @ H, torch.ones(1, 3).double(), steps=3)
@@ -38,7 +38,7 @@ def largest_eigenvalue(product: Product, start: Float[Tensor, "model p"], steps:
     """
     check_floats(start=(start, "model p"))
     check_finite(start=start)
-    check_integers(1, steps=steps)
+    steps = check_integers(1, steps=steps)
     start = start.double()
     size = start.abs().amax(1, keepdim=True)
     if anywhere(size == 0):

@@ -1,4 +1,4 @@
-"""Mixtures of experts: several networks in the place of one, of which a router picks a few for each token.
+"""Mixtures of experts: a router sends each token to a few of several networks.
 
     >>> S = torch.tensor([[2.0, 1.0, 0.0], [0.0, 3.0, 1.0]]).double()
     >>> gates(S, K=1)                               # the softmax of the logits, but for the best of each token 0
@@ -20,16 +20,24 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from smalltorch.attention import weight
-from smalltorch.shapes import check_finite, check_floats, check_integers, check_range, check_type
+from smalltorch.shapes import (
+    check_finite,
+    check_floats,
+    check_integers,
+    check_range,
+    check_type,
+    computed_wide,
+)
 
 
+@computed_wide
 def gates(
     S: Float[Tensor, "*batch n E"], K: int, renormalise: bool = False, bias: Float[Tensor, " E"] | None = None
 ) -> Float[Tensor, "*batch n E"]:
     """softmax(S) where expert and token are a chosen pair, 0 elsewhere: the weights of the experts' outputs.
 
-    Each token chooses the K experts with the largest S + bias; the bias decides who is chosen, and nothing else. With
-    `renormalise=True` the K weights are divided by their sum. Chapter `experts`.
+    Each token chooses the K experts with the largest S + bias, of equal ones the first; the bias decides who is chosen,
+    and nothing else. With `renormalise=True` the K weights are divided by their sum. Chapter `experts`.
 
     Raises:
         ValueError: for logits that are not finite, or K that is not one of 1 to E.
@@ -47,11 +55,12 @@ def gates(
 
 
 def _best(ranked: Tensor, K: int) -> Tensor:
-    """1 where the expert is one of the token's K best, 0 elsewhere."""
-    check_integers(1, K=K)
+    """1 where the expert is one of the token's K best, 0 elsewhere. Of equals the first: topk promises nothing."""
+    K = check_integers(1, K=K)
     if ranked.shape[-1] < K:
         raise ValueError(f"K: expected at most E = {ranked.shape[-1]}, got {K}")
-    return torch.zeros_like(ranked).scatter(-1, ranked.topk(K, dim=-1).indices, 1.0)
+    best = ranked.argsort(dim=-1, descending=True, stable=True)[..., :K]
+    return torch.zeros_like(ranked).scatter(-1, best, 1.0)
 
 
 def within_capacity(G: Float[Tensor, "*batch n E"], capacity: int) -> Float[Tensor, "*batch n E"]:
@@ -63,7 +72,7 @@ def within_capacity(G: Float[Tensor, "*batch n E"], capacity: int) -> Float[Tens
         ValueError: for a capacity below 0.
     """
     check_floats(G=(G, "... n E"))
-    check_integers(0, capacity=capacity)
+    capacity = check_integers(0, capacity=capacity)
     return G * ((G != 0).cumsum(-2) <= capacity)
 
 
@@ -75,11 +84,12 @@ class Balance(NamedTuple):
     loss: Tensor
 
 
+@computed_wide
 def balance(S: Float[Tensor, "n E"], K: int = 1) -> Balance:
     """What the Switch loss is made of: E sum_i f_i P_i, with f a constant for the gradient.
 
-    f_i is the share of the nK choices that go to expert i, P_i the mean of softmax(S) over the tokens. Chapter
-    `experts`.
+    f_i is the share of the nK choices that go to expert i, P_i the mean of softmax(S) over the tokens. Tokens choose as
+    in `gates`: where all logits are equal, the first K experts get everything. Chapter `experts`.
 
     Raises:
         ValueError: as `gates`.
@@ -116,7 +126,7 @@ class Mixture(nn.Module):
         experts, shared = list(experts), list(shared)
         for network in (*experts, *shared):
             check_type(nn.Module, experts=network)
-        check_integers(1, d=d, K=K)
+        d, K = check_integers(1, d=d, K=K)
         check_type(bool, renormalise=renormalise)
         if not 1 <= K <= len(experts):
             raise ValueError(f"K: expected at most the number of experts, {len(experts)}, got {K}")
@@ -126,8 +136,11 @@ class Mixture(nn.Module):
 
     def forward(self, X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
         check_floats(W_R=(self.W_R, "d E"), X=(X, "... n d"))
+        check_finite(X=X)
         tokens = X.reshape(-1, X.shape[-1])
-        G = gates(tokens @ self.W_R, self.K, self.renormalise)
+        if len(tokens) == 0:
+            return tokens.view(X.shape)
+        G = gates(check_range(tokens @ self.W_R, X=X), self.K, self.renormalise)
         Y = torch.zeros_like(tokens)
         for i, expert in enumerate(self.experts):
             mine = G[:, i].nonzero()[:, 0]
@@ -157,8 +170,8 @@ def mixture_size(d: int, d_e: int, E: int, K: int, gated: bool, shared: int = 0)
     Raises:
         ValueError: for a size below 1, fewer than 0 shared experts, or K above E.
     """
-    check_integers(1, d=d, d_e=d_e, E=E, K=K)
-    check_integers(0, shared=shared)
+    d, d_e, E, K = check_integers(1, d=d, d_e=d_e, E=E, K=K)
+    shared = check_integers(0, shared=shared)
     check_type(bool, gated=gated)
     if K > E:
         raise ValueError(f"K: expected at most E = {E}, got {K}")
@@ -179,8 +192,8 @@ def dropped_share(n: int, E: int, capacity: int) -> float:
     Raises:
         ValueError: for a size below 1, or a capacity below 0.
     """
-    check_integers(1, n=n, E=E)
-    check_integers(0, capacity=capacity)
+    n, E = check_integers(1, n=n, E=E)
+    capacity = check_integers(0, capacity=capacity)
     if E == 1:
         return max(n - capacity, 0) / n
     log_p, log_q = -math.log(E), math.log1p(-1 / E)

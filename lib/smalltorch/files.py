@@ -1,15 +1,18 @@
-"""Files that are whole or not there: each is written beside its place and then renamed, which happens at once.
+"""Whole files: written beside their place and then renamed, so that they are whole or not there; notebooks read whole.
 
 Standard library only: the book's tools write through it as well.
 """
 
+import codecs
 import errno
+import json
 import os
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -70,6 +73,33 @@ def write_text(path: Path, text: str) -> None:
     """
     with replacing(path) as new:
         new.write_text(text, encoding="utf-8", newline="")
+
+
+def read_notebook(path: Path) -> dict[str, Any]:
+    """What a notebook has, as its JSON says it: at least a list of cells.
+
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "cut.ipynb").write_text('{"cells": [')
+        >>> try:
+        ...     read_notebook(folder / "cut.ipynb")
+        ... except OSError as error:
+        ...     print(error.strerror)
+        this is no whole notebook (Expecting value: line 1 column 12 (char 11)): git restore it, or save it again
+
+    Raises:
+        OSError: that names it, where it begins with a byte order mark, is cut off, or is something else.
+    """
+    data, reason = path.read_bytes(), "its cells are no list"
+    if data.startswith(codecs.BOM_UTF8):
+        reason = f"it begins with a byte order mark: make form-fix NB={path.stem}"
+        raise OSError(errno.EINVAL, reason, str(path))
+    try:
+        found = json.loads(data.decode())
+        if isinstance(found["cells"], list):
+            return found
+    except (ValueError, LookupError, TypeError) as error:
+        reason = str(error) if isinstance(error, ValueError) else "it has no cells"
+    raise OSError(errno.EINVAL, f"this is no whole notebook ({reason}): git restore it, or save it again", str(path))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Generation, one token per step: the most probable one, or one that is drawn; with or without a cache.
+"""Text generation, one token per step: greedy or sampled, with or without a KV cache.
 
 Chapters `overview`, for drawing, and `generation`, for the cache of keys and values.
 
@@ -15,7 +15,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from smalltorch.attention import softmax
-from smalltorch.shapes import check_finite, check_floats, check_integers, check_numbers, check_tokens, check_type
+from smalltorch.shapes import (
+    check_finite,
+    check_floats,
+    check_integers,
+    check_numbers,
+    check_tokens,
+    check_type,
+    computed_wide,
+)
 
 Choose = Callable[[Tensor], Tensor]  # logits (batch, vocabulary) -> one token for each row (batch,)
 
@@ -23,6 +31,7 @@ Choose = Callable[[Tensor], Tensor]  # logits (batch, vocabulary) -> one token f
 # --- which token comes next -------------------------------------------------------------------------------------------
 
 
+@computed_wide
 def probabilities(
     logits: Float[Tensor, "*batch vocabulary"],
     temperature: float = 1.0,
@@ -30,6 +39,8 @@ def probabilities(
     top_p: float = 1.0,
 ) -> Float[Tensor, "*batch vocabulary"]:
     """softmax(logits / temperature), of which first `top_k` and then `top_p` keep the head; the rest gets 0.
+
+    A token is banned by a logit far below the others, such as `torch.finfo(logits.dtype).min`: none may be -inf.
 
         >>> probabilities(torch.tensor([2.0, 1.0, 0.0]).double(), top_k=2)
         tensor([0.7311, 0.2689, 0.0000], dtype=torch.float64)
@@ -45,15 +56,18 @@ def probabilities(
     """
     check_floats(logits=(logits, "... vocabulary"))
     check_finite(logits=logits)
-    check_numbers(0, temperature=temperature, top_p=top_p)
+    temperature, top_p = check_numbers(0, temperature=temperature, top_p=top_p)
     if temperature == 0:
         raise ValueError(f"temperature: expected a number above 0, got {temperature}")
     if not 0 < top_p <= 1:
         raise ValueError(f"top_p: expected a number above 0 and at most 1, got {top_p}")
     ordered, order = logits.sort(dim=-1, descending=True, stable=True)
-    ordered = softmax((ordered - ordered[..., :1]) / temperature)
+    ordered = ordered - ordered[..., :1]
+    if temperature < torch.finfo(ordered.dtype).tiny:  # it would be 0 in their type
+        ordered = ordered.double()
+    ordered = softmax(ordered / temperature).to(logits.dtype)
     if top_k is not None:
-        check_integers(1, top_k=top_k)
+        top_k = check_integers(1, top_k=top_k)
         ordered[..., top_k:] = 0
     if top_p < 1:
         before = ordered.cumsum(-1) - ordered  # what the more probable tokens have together
@@ -75,7 +89,7 @@ def sampler(rng: np.random.Generator, temperature: float = 1.0, top_k: int | Non
 
 
 def most_probable(logits: Float[Tensor, "*batch vocabulary"]) -> Int[Tensor, "*batch"]:
-    """The token with the largest logit, in each row."""
+    """The token with the largest logit, in each row; of equal ones the first."""
     check_floats(logits=(logits, "... vocabulary"))
     return logits.argmax(-1)
 
@@ -96,8 +110,9 @@ class Generated(NamedTuple):
         Raises:
             ValueError: if there is no second, in a vocabulary of one token.
         """
-        if self.logits.shape[-1] < 2:
-            raise ValueError(f"logits: expected a vocabulary of at least 2, got {self.logits.shape[-1]}")
+        vocabulary = check_floats(logits=(self.logits, "... vocabulary"))["vocabulary"]
+        if vocabulary < 2:
+            raise ValueError(f"logits: expected a vocabulary of at least 2, got {vocabulary}")
         top = self.logits.topk(2, dim=-1).values
         return top[..., 0] - top[..., 1]
 
@@ -132,7 +147,7 @@ def generate(
             model that gives other shapes, or NaN.
     """
     check_tokens(prompt=(prompt, "batch n", None))
-    check_integers(1, new=new)
+    new = check_integers(1, new=new)
     check_type(bool, cached=cached)
     text = unseen = prompt
     cache: list[Any] = []  # what the model makes of it
@@ -140,7 +155,7 @@ def generate(
     for _ in range(new):
         found = model(unseen, cache=cache) if cached else model(text)
         vocabulary = check_floats(model=(found, f"{len(text)} n vocabulary"))["vocabulary"]
-        if stop is not None and stop not in range(vocabulary):
+        if isinstance(stop, bool) or (stop is not None and stop not in range(vocabulary)):
             raise ValueError(f"stop: expected a token from 0 to {vocabulary - 1}, got {stop!r}")
         logits.append(found[:, -1])
         if logits[-1].isnan().any():

@@ -39,7 +39,14 @@ Place = Literal["pre", "post"]  # where a norm stands: before a sub-layer, or af
 
 
 def gelu_tanh(X: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))), as in OpenAI's code."""
+    """x/2 (1 + tanh(√(2/π)(x + 0.044715 x³))), as in OpenAI's code. Chapter `machine`.
+
+        >>> gelu_tanh(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.1588,  0.0000,  0.8412])
+
+    Raises:
+        ValueError: if X is not of floating point.
+    """
     check_floats(X=(X, "..."))
     return F.gelu(X, approximate="tanh")
 
@@ -63,17 +70,42 @@ def _opened(
     lengths = {cached_tokens(part) for part in cache} or {0}
     parts = [list(part) for part in cache] or [[] for _ in blocks]
     if len(parts) != len(blocks):
-        raise ValueError(f"cache: expected [] or a part for each of {len(blocks)} layers, got {len(parts)} parts")
+        raise ValueError(
+            f"cache: expected [] or a part for each of {len(blocks)} layers, got {len(parts)} parts; try []"
+        )
     if len(lengths) > 1:
-        raise ValueError(f"cache: expected the same tokens in all layers, got {sorted(lengths)} of them")
+        raise ValueError(f"cache: expected the same tokens in all layers, got {sorted(lengths)} of them; try []")
     yield lengths.pop(), parts
     cache[:] = parts
+
+
+def _check_length(n: int, P: Tensor, past: int = 0) -> None:
+    """There must be a position in P for each of n tokens, and for those in a cache."""
+    if past + n > len(P):
+        new = " with a new cache" if past else ""
+        raise ValueError(f"tokens: expected at most {len(P)} per row, got {past + n}; try tokens[:, -{len(P)}:]{new}")
 
 
 class Decoder(nn.Module):
     """LLaMA's shape: E, then Pre-LN blocks (RMSNorm, rotary causal attention, SwiGLU), RMSNorm, and W_U for the logits.
 
-    With `tied=True` there is no W_U and the logits are X E^T.
+    With `tied=True` there is no W_U and the logits are X E^T. Chapter `machine`.
+
+        >>> model = Decoder(vocabulary=20, d=12, layers=2, heads=6, kv_heads=2, d_ff=16)
+        >>> model(torch.tensor([[1, 2, 3]])).shape
+        torch.Size([1, 3, 20])
+
+    Args:
+        vocabulary: number of tokens: E is (vocabulary, d), W_U (d, vocabulary).
+        d: width of the states.
+        layers: number of blocks.
+        heads, kv_heads, rope_base: as in `MultiHead`.
+        d_ff: as in `SwiGLU`.
+        eps: as in `RMSNorm`.
+        tied: whether the logits are computed with E.
+
+    Raises:
+        ValueError: for a size below 1, or as its parts; when called, as `forward` says.
     """
 
     def __init__(
@@ -89,7 +121,7 @@ class Decoder(nn.Module):
         tied: bool = True,
     ):
         super().__init__()
-        check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
+        vocabulary, d, layers = check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
         check_type(bool, tied=tied)
         self.heads = heads
         self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
@@ -106,10 +138,7 @@ class Decoder(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         cache: list[list[Tensor]] | None = None,
     ) -> Float[Tensor, "batch n d"]:
-        """The states after the last norm. A mask (batch, head, n, n) can only hide further keys.
-
-        With a cache, [] at the start, the tokens continue those of the calls before; it excludes a mask.
-        """
+        """The states after the last norm, from which the logits are read. Arguments and errors as in `forward`."""
         with _opened(cache, self.blocks) as (past, parts):
             return self._states(tokens, mask, past, parts)
 
@@ -117,13 +146,13 @@ class Decoder(nn.Module):
         self, tokens: Tensor, mask: Tensor | None, past: int, parts: Sequence[list[Tensor] | None]
     ) -> Float[Tensor, "batch n d"]:
         n = check_tokens(tokens=(tokens, "batch n", len(self.E)))["n"]
-        causal = causal_mask(past + n)[past:].to(tokens.device)
+        causal = causal_mask(past + n)[past:].to(tokens.device)  # (n, past + n)
         if mask is not None:
             check_mask(mask, (len(tokens), self.heads, n, n), tokens.device)
             if parts[0] is not None:
-                raise ValueError("mask: expected none beside a cache, got one")
-            causal = mask.masked_fill(~causal, False)
-        X = self.E[tokens]
+                raise ValueError("mask: expected none beside a cache, got one; try cache=None")
+            causal = mask.masked_fill(~causal, False)  # (batch, head, n, n)
+        X = self.E[tokens]  # (batch, n, d)
         for block, part in zip(self.blocks, parts, strict=True):
             X = block(X, causal, cache=part)
         return self.norm(X)
@@ -134,13 +163,43 @@ class Decoder(nn.Module):
         mask: Bool[Tensor, "..."] | None = None,
         cache: list[list[Tensor]] | None = None,
     ) -> Float[Tensor, "batch n vocabulary"]:
-        """The logits of the next token, at every position."""
+        """The logits of the next token, at every position.
+
+        Args:
+            tokens: token numbers.
+            mask: (batch, head, n, n), which can only hide further keys.
+            cache: [] at the start; the tokens continue those of the calls before, to which they are appended.
+
+        Raises:
+            ValueError: for tokens that the vocabulary does not have, a mask of another shape or beside a cache, or a
+                cache that another model has filled.
+        """
         with _opened(cache, self.blocks) as (past, parts):
-            return self._states(tokens, mask, past, parts) @ (self.E.T if self.W_U is None else self.W_U)
+            W_U = self.E.T if self.W_U is None else self.W_U  # (d, vocabulary)
+            return self._states(tokens, mask, past, parts) @ W_U  # (batch, n, vocabulary)
 
 
 class Encoder(nn.Module):
-    """BERT's shape: token, position and segment embeddings, LayerNorm, then Post-LN blocks with biases and GELU."""
+    """BERT's shape: token, position and segment embeddings, LayerNorm, then Post-LN blocks with biases and GELU.
+
+    X = LayerNorm(E[tokens] + P[:n] + E_segment[segments]), then the blocks, without a causal mask. Chapter `machine`.
+
+        >>> Encoder(vocabulary=20, d=12, layers=2, heads=3, d_ff=16)(torch.tensor([[1, 2, 3]])).shape
+        torch.Size([1, 3, 12])
+
+    Args:
+        vocabulary: number of tokens: E is (vocabulary, d).
+        d: width of the states.
+        layers: number of blocks.
+        heads: as in `MultiHead`.
+        d_ff: as in `FFN`.
+        positions: the longest sequence: P is (positions, d).
+        segments: number of segments: E_segment is (segments, d).
+        eps: as in `LayerNorm`.
+
+    Raises:
+        ValueError: for a size below 1, or as its parts; when called, as `forward` says.
+    """
 
     def __init__(
         self,
@@ -154,7 +213,8 @@ class Encoder(nn.Module):
         eps: float = 1e-12,
     ):
         super().__init__()
-        check_integers(1, vocabulary=vocabulary, d=d, layers=layers, positions=positions, segments=segments)
+        vocabulary, d, layers = check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
+        positions, segments = check_integers(1, positions=positions, segments=segments)
         self.heads = heads
         self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
         self.P = nn.Parameter(torch.empty(positions, d).normal_())
@@ -177,15 +237,19 @@ class Encoder(nn.Module):
             tokens: token numbers, at most as many per row as there are positions.
             segments: 0 for the first text of a pair, 1 for the second; all 0 unless given.
             mask: who may attend (batch, head, n, n).
+
+        Raises:
+            ValueError: for tokens or segments that there are not, more tokens than positions, or a mask of another
+                shape.
         """
         n = check_tokens(tokens=(tokens, "batch n", len(self.E)))["n"]
         if n > len(self.P):
-            raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {n}")
+            raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {n}; try tokens[:, :{len(self.P)}]")
         segments = torch.zeros_like(tokens) if segments is None else segments
         check_tokens(segments=(segments, f"{len(tokens)} {n}", len(self.E_segment)))
         if mask is not None:
             check_mask(mask, (len(tokens), self.heads, n, n), tokens.device)
-        X = self.norm(self.E[tokens] + self.P[:n] + self.E_segment[segments])
+        X = self.norm(self.E[tokens] + self.P[:n] + self.E_segment[segments])  # (batch, n, d), of which P has (n, d)
         for block in self.blocks:
             X = block(X, mask)
         return X
@@ -198,10 +262,25 @@ class GPT(nn.Module):
     """X = E[tokens] + P[:n], then causal blocks, and the logits X E^T.
 
     GPT-1 is `norm="post"`: the decoder of 2017 without cross-attention, with learned positions and GELU. GPT-2 is
-    `norm="pre"`: the norms at the inputs of the sub-layers, and one more norm after the last block.
+    `norm="pre"`: the norms at the inputs of the sub-layers, and one more norm after the last block. Chapter `machine`.
+
+        >>> model = GPT(vocabulary=20, d=8, layers=2, heads=2, positions=16, norm="pre")
+        >>> model(torch.tensor([[1, 2, 3]])).shape
+        torch.Size([1, 3, 20])
+
+    Args:
+        vocabulary: number of tokens: E is (vocabulary, d).
+        d: width of the states.
+        layers: number of blocks.
+        heads: as in `MultiHead`.
+        positions: the longest sequence: P is (positions, d).
+        norm: "pre" or "post".
+        d_ff: as in `FFN`; 4 d unless given.
+        eps: as in `LayerNorm`.
 
     Raises:
-        ValueError: for more tokens than positions.
+        ValueError: for a size below 1, another norm, or as its parts; when called, for tokens that the vocabulary does
+            not have, more tokens than positions (those in the cache count), or a cache that another model has filled.
     """
 
     def __init__(
@@ -216,7 +295,8 @@ class GPT(nn.Module):
         eps: float = 1e-5,
     ):
         super().__init__()
-        check_integers(1, vocabulary=vocabulary, d=d, layers=layers, positions=positions)
+        vocabulary, d, layers = check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
+        positions = check_integers(1, positions=positions)
         check_choice(("pre", "post"), norm=norm)
         Block = {"pre": PreLN, "post": PostLN}[norm]
         d_ff = 4 * d if d_ff is None else d_ff
@@ -234,23 +314,34 @@ class GPT(nn.Module):
         """The logits of the next token, at every position. With a cache the tokens continue those before."""
         n = check_tokens(tokens=(tokens, "batch n", len(self.E)))["n"]
         with _opened(cache, self.blocks) as (past, parts):
-            if past + n > len(self.P):
-                raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {past + n}")
-            causal = causal_mask(past + n)[past:].to(tokens.device)
-            X = self.E[tokens] + self.P[past : past + n]
+            _check_length(n, self.P, past)
+            causal = causal_mask(past + n)[past:].to(tokens.device)  # (n, past + n)
+            X = self.E[tokens] + self.P[past : past + n]  # (batch, n, d) + (n, d)
             for block, part in zip(self.blocks, parts, strict=True):
                 X = block(X, causal, cache=part)
-            return self.norm(X) @ self.E.T
+            return self.norm(X) @ self.E.T  # (batch, n, d) @ (d, vocabulary)
 
 
 def initialise_gpt2(model: GPT, rng: np.random.Generator, std: float = 0.02) -> GPT:
     """GPT-2's initial weights: N(0, std^2); biases 0; what a residual layer adds is scaled by 1/sqrt(N).
 
-    N counts residual layers. A block has two, attention and FFN, so N = 2 L.
+    N counts residual layers. A block has two, attention and FFN, so N = 2 L. Chapter `machine`.
+
+        >>> model = GPT(vocabulary=20, d=8, layers=2, heads=2, positions=16, norm="pre")
+        >>> bool(initialise_gpt2(model, np.random.default_rng(0)).E.abs().max() < 0.1)
+        True
+
+    Args:
+        model: gets the weights, in place.
+        rng: draws them.
+        std: of all weights but those scaled.
+
+    Raises:
+        ValueError: for another model, another kind of generator, or a negative std.
     """
     check_type(GPT, model=model)
-    check_type(np.random.Generator, rng=rng)
-    check_numbers(0, std=std)
+    check_type(np.random.Generator, "np.random.default_rng(0)", rng=rng)
+    std = check_numbers(0, std=std)
     N = 2 * len(model.blocks)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -266,12 +357,25 @@ class EncoderDecoder(nn.Module):
     """The Transformer of 2017, without dropout: one matrix E for both embeddings and the logits.
 
     `E` holds sqrt(d) times the paper's matrix, which the paper multiplies by sqrt(d) where it embeds; so here tokens
-    are embedded as they stand, and the logits are X E^T / sqrt(d).
+    are embedded as they stand, and the logits are X E^T / sqrt(d). Chapter `machine`.
+
+        >>> model = EncoderDecoder(vocabulary=20, d=12, layers=2, heads=3, d_ff=16)
+        >>> model(torch.tensor([[1, 2, 3]]), torch.tensor([[4, 5]])).shape
+        torch.Size([1, 2, 20])
+
+    Args:
+        vocabulary: number of tokens: E is (vocabulary, d).
+        layers: number of blocks in the encoder, `PostLN`, and in the decoder, `CrossPostLN`.
+        d, heads, d_ff: as in these.
+
+    Raises:
+        ValueError: for a size below 1, or as its parts; when called, for tokens that the vocabulary does not have, or
+            another batch of sources than of targets.
     """
 
     def __init__(self, vocabulary: int, d: int = 512, layers: int = 6, heads: int = 8, d_ff: int = 2048):
         super().__init__()
-        check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
+        vocabulary, d, layers = check_integers(1, vocabulary=vocabulary, d=d, layers=layers)
         self.heads = heads
         self.E = nn.Parameter(torch.empty(vocabulary, d).normal_())
         self.encoder = nn.ModuleList(
@@ -281,9 +385,9 @@ class EncoderDecoder(nn.Module):
         self.decoder = nn.ModuleList(CrossPostLN(d, heads, d_ff) for _ in range(layers))
 
     def embed(self, tokens: Int[Tensor, "batch n"], start: int = 0) -> Float[Tensor, "batch n d"]:
-        """Tokens and their positions."""
+        """Tokens and their positions, of which the first is `start`."""
         check_tokens(tokens=(tokens, "batch n", len(self.E)))
-        return self.E[tokens] + sinusoids(tokens.shape[1], self.E.shape[1], start).to(self.E)
+        return self.E[tokens] + sinusoids(tokens.shape[1], self.E.shape[1], start).to(self.E)  # (batch, n, d) + (n, d)
 
     def encode(
         self, source: Int[Tensor, "batch m"], mask: Bool[Tensor, "..."] | None = None
@@ -314,14 +418,15 @@ class EncoderDecoder(nn.Module):
             check_mask(memory_mask, (len(target), self.heads, n, m), target.device, "memory_mask")
         with _opened(cache, self.decoder) as (past, parts):
             X = self.embed(target, past)
-            causal = causal_mask(past + n)[past:].to(target.device)
+            causal = causal_mask(past + n)[past:].to(target.device)  # (n, past + n)
             for block, part in zip(self.decoder, parts, strict=True):
                 X = block(X, memory, causal, memory_mask, part)
-            return X @ self.E.T / math.sqrt(self.E.shape[1])
+            return X @ self.E.T / math.sqrt(self.E.shape[1])  # (batch, n, d) @ (d, vocabulary)
 
     def forward(
         self, source: Int[Tensor, "batch m"], target: Int[Tensor, "batch n"]
     ) -> Float[Tensor, "batch n vocabulary"]:
+        """The logits of the next target token, at every position, without a mask or a cache."""
         check_tokens(source=(source, "batch m", len(self.E)), target=(target, "batch n", len(self.E)))
         return self.decode(target, self.encode(source))
 
@@ -333,7 +438,20 @@ class AblationLayer(nn.Module):
     """Attention, then an FFN; each with its norm before it ("pre"), after the sum ("post"), or none.
 
     Without `residual` nothing is added to a sub-layer's output; without `mlp` there is no FFN. With both it is `PreLN`
-    or `PostLN` of `block`.
+    or `PostLN` of `block`. Chapter `placement`.
+
+        >>> AblationLayer(8, heads=2, d_ff=32, norm="post", residual=True, mlp=False)(torch.ones(5, 8)).shape
+        torch.Size([5, 8])
+
+    Args:
+        d: width of the states (..., n, d).
+        heads: as in `MultiHead`.
+        d_ff: as in `FFN`.
+        norm: "pre", "post" or None.
+        residual, mlp: leave them out with False.
+
+    Raises:
+        ValueError: for a size below 1, heads that do not divide d, or another norm; when called, as its parts.
     """
 
     def __init__(self, d: int, heads: int, d_ff: int, norm: Place | None, residual: bool, mlp: bool):
@@ -359,15 +477,25 @@ class AblationLayer(nn.Module):
 class TinyLM(nn.Module):
     """The language model of the small trainings: E[tokens] + P[:n], layers, a last norm if "pre", and X W_U.
 
+    E, P and W_U begin as zeros: `smalltorch.train.initial` draws all weights. Chapter `placement`.
+
+        >>> TinyLM(vocabulary=4, positions=8)(torch.tensor([[0, 3, 1]])).shape
+        torch.Size([1, 3, 4])
+
     Args:
         vocabulary: number of tokens; a masked language model counts its mask token.
         positions: the longest sequence.
+        d: width of the states: E is (vocabulary, d), P (positions, d), W_U (d, vocabulary).
+        layers: number of layers, each an `AblationLayer`.
+        heads: as in `MultiHead`.
+        d_ff: as in `FFN`; 4 d unless given.
         norm: "pre", "post" or None.
         residual, mlp: leave them out with False.
         causal: False for a model that sees both sides.
 
     Raises:
-        ValueError: for more tokens than positions.
+        ValueError: for a size below 1, another norm, or as its parts; when called, for tokens that the vocabulary does
+            not have, or more tokens than positions.
     """
 
     def __init__(
@@ -384,7 +512,8 @@ class TinyLM(nn.Module):
         causal: bool = True,
     ):
         super().__init__()
-        check_integers(1, vocabulary=vocabulary, positions=positions, d=d, layers=layers)
+        vocabulary, positions = check_integers(1, vocabulary=vocabulary, positions=positions)
+        d, layers = check_integers(1, d=d, layers=layers)
         check_type(bool, causal=causal)
         d_ff = 4 * d if d_ff is None else d_ff
         self.causal = causal
@@ -396,23 +525,23 @@ class TinyLM(nn.Module):
     def states(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
         """The states that the logits are read from."""
         n = check_tokens(tokens=(tokens, "batch n", len(self.E)))["n"]
-        if n > len(self.P):
-            raise ValueError(f"tokens: expected at most {len(self.P)} per row, got {n}")
-        X = self.E[tokens] + self.P[:n]
+        _check_length(n, self.P)
+        X = self.E[tokens] + self.P[:n]  # (batch, n, d) + (n, d)
         mask = causal_mask(n).to(tokens.device) if self.causal else None
         for layer in self.layers:
             X = layer(X, mask)
         return self.norm(X)
 
     def forward(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocabulary"]:
-        return self.states(tokens) @ self.W_U
+        """The logits, at every position: of the next token, or of the token that is masked."""
+        return self.states(tokens) @ self.W_U  # (batch, n, d) @ (d, vocabulary)
 
 
 # --- what happens inside ----------------------------------------------------------------------------------------------
 
 
 class Call(NamedTuple):
-    """One call of a module: which, with what, to what."""
+    """One call of a module: which, with what, to what. `observe` lists them, with an example."""
 
     module: Any
     inputs: tuple[Any, ...]
@@ -430,9 +559,16 @@ def observe(model: nn.Module, kind: type | tuple[type, ...]) -> Iterator[list[Ca
         (4, torch.Size([1, 3, 12]))
 
     After it the model is as it was before.
+
+    Args:
+        model: whose submodules are looked at.
+        kind: a class of modules, or several.
+
+    Raises:
+        ValueError: if the model is no module, or the kind no class.
     """
     check_type(nn.Module, model=model)
-    check_type(type | tuple, kind=kind)
+    check_type(type | tuple, "the class itself, such as MultiHead", kind=kind)
     calls: list[Call] = []
 
     def keep(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
@@ -449,22 +585,51 @@ def observe(model: nn.Module, kind: type | tuple[type, ...]) -> Iterator[list[Ca
 def attention_matrices(
     model: Decoder | Encoder, tokens: Int[Tensor, "batch n"], mask: Bool[Tensor, "..."] | None = None
 ) -> Float[Tensor, "layer batch head n n"]:
-    """A of every layer and head. The mask is the model's own; a decoder's can only hide further keys."""
-    return torch.stack([call.output[1] for call in _attention_calls(model, tokens, mask)])
+    """A of every layer and head. The mask is the model's own; a decoder's can only hide further keys.
+
+        >>> model = Decoder(vocabulary=20, d=12, layers=4, heads=2, d_ff=16)
+        >>> attention_matrices(model, torch.tensor([[1, 2, 3]])).shape
+        torch.Size([4, 1, 2, 3, 3])
+
+    Chapter `attention`.
+
+    Args:
+        model: of these two kinds.
+        tokens: token numbers (batch, n).
+        mask: (batch, head, n, n), each of its size or 1.
+
+    Raises:
+        ValueError: for another model; for tokens and masks as the model.
+    """
+    return torch.stack([call.output[1] for call in _attention_calls(model, tokens, mask)])  # each (batch, head, n, n)
 
 
 def queries_and_keys(
     model: Decoder | Encoder, tokens: Int[Tensor, "batch n"]
 ) -> tuple[Float[Tensor, "layer batch head n d_h"], Float[Tensor, "layer batch head n d_h"]]:
-    """Q and K of every layer and head, as they meet in the dot products."""
+    """Q and K of every layer and head, as they meet in the dot products: softmax(Q K^T / sqrt(d_h)) is A.
+
+        >>> Q, K = queries_and_keys(Decoder(vocabulary=20, d=12, layers=4, heads=2, d_ff=16), torch.tensor([[1, 2, 3]]))
+        >>> Q.shape, K.shape
+        (torch.Size([4, 1, 2, 3, 6]), torch.Size([4, 1, 2, 3, 6]))
+
+    Chapter `scaling`.
+
+    Args:
+        model: of these two kinds.
+        tokens: token numbers (batch, n).
+
+    Raises:
+        ValueError: for another model; for tokens as the model.
+    """
     calls = _attention_calls(model, tokens, None)
-    Q, K, _ = zip(*(call.module.project(*call.inputs) for call in calls), strict=True)
-    return torch.stack(Q), torch.stack(K)
+    Q, K, _ = zip(*(call.module.project(*call.inputs) for call in calls), strict=True)  # each (batch, head, n, d_h)
+    return torch.stack(Q), torch.stack(K)  # (layer, batch, head, n, d_h)
 
 
 def _attention_calls(model: Decoder | Encoder, tokens: Tensor, mask: Tensor | None) -> list[Call]:
     """The calls of attention, layer by layer."""
-    check_type(Decoder | Encoder, model=model)
+    check_type(Decoder | Encoder, "observe(model, MultiHead)", model=model)
     run = model.states if isinstance(model, Decoder) else model  # without the logits, which cost as much as five layers
     with observe(model, MultiHead) as calls:
         run(tokens, mask=mask)

@@ -48,6 +48,13 @@ def layer_norm(
         >>> layer_norm(torch.tensor([1.0, 2.0, 6.0]).double())
         tensor([-0.9258, -0.4629,  1.3887], dtype=torch.float64)
 
+    Args:
+        X: rows (..., d), each normalised by itself.
+        gamma: a factor for each column, (d).
+        beta: what is added to each column, (d).
+        eps: keeps the root away from 0.
+        convention: "inside" or "outside", as above.
+
     Raises:
         ValueError: if gamma or beta does not have the width of X; for another convention, or a negative eps; if eps is
             0 and a row constant, which would be 0/0.
@@ -56,9 +63,9 @@ def layer_norm(
     check_choice(CONVENTIONS, convention=convention)
     x, unit = _scaled(X, math.sqrt(eps) if convention == "inside" else eps)
     if eps < torch.finfo(x.dtype).tiny and anywhere(x.amax(-1) == x.amin(-1)):
-        raise ValueError(f"X: expected rows that are not constant, for eps = {eps}, got one that is")
-    centred = x - x.mean(-1, keepdim=True)  # n × d
-    variance = centred.square().mean(-1, keepdim=True)  # n × 1, one number for each row
+        raise ValueError(f"X: expected rows that are not constant, for eps = {eps}, got one that is; try eps=1e-5")
+    centred = x - x.mean(-1, keepdim=True)  # (..., d) - (..., 1)
+    variance = centred.square().mean(-1, keepdim=True)  # (..., 1), one number for each row
     if convention == "inside":
         Y = centred / torch.sqrt(variance + eps / unit / unit)
     else:
@@ -76,24 +83,44 @@ def rms_norm(
         >>> rms_norm(torch.tensor([3.0, 4.0]).double())
         tensor([0.8485, 1.1314], dtype=torch.float64)
 
+    Args:
+        X: rows (..., d), each normalised by itself.
+        gamma: a factor for each column, (d).
+        eps: keeps the root away from 0.
+
     Raises:
         ValueError: if gamma does not have the width of X; for a negative eps; if eps is 0 and a row too.
     """
     _check(eps, X=X, gamma=gamma)
     x, unit = _scaled(X, math.sqrt(eps))
     if eps < torch.finfo(x.dtype).tiny and anywhere(~x.any(-1)):
-        raise ValueError(f"X: expected rows that are not zero, for eps = {eps}, got one that is")
-    Y = x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps / unit / unit)
+        raise ValueError(f"X: expected rows that are not zero, for eps = {eps}, got one that is; try eps=1e-6")
+    Y = x / torch.sqrt(x.square().mean(-1, keepdim=True) + eps / unit / unit)  # (..., d) / (..., 1)
     return (Y if gamma is None else gamma * Y).to(X.dtype)
 
 
 class LayerNorm(nn.Module):
-    """`layer_norm` with its own gamma and beta."""
+    """gamma * (x - mu) / sqrt(sigma^2 + eps) + beta for each row x of X (..., d).
+
+    gamma and beta, (d) each, are trained, and begin as ones and zeros. `layer_norm` is the function without weights of
+    its own. Chapter `layer-norm`.
+
+        >>> LayerNorm(3)(torch.tensor([1.0, 2.0, 6.0])).detach()
+        tensor([-0.9258, -0.4629,  1.3887])
+
+    Args:
+        d: width of the rows.
+        eps: keeps the root away from 0; 1e-5 as in torch.
+        convention: eps "inside" the root, or "outside" of it.
+
+    Raises:
+        ValueError: for a width below 1, a negative eps, or another convention; when called, as `layer_norm`.
+    """
 
     def __init__(self, d: int, eps: float = 1e-5, convention: Convention = "inside"):
         super().__init__()
-        check_integers(1, d=d)
-        check_numbers(0, eps=eps)
+        d = check_integers(1, d=d)
+        eps = check_numbers(0, eps=eps)
         check_choice(CONVENTIONS, convention=convention)
         self.gamma, self.beta = nn.Parameter(torch.ones(d)), nn.Parameter(torch.zeros(d))
         self.eps, self.convention = eps, convention
@@ -104,12 +131,26 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """`rms_norm` with its own gamma."""
+    """gamma * x / sqrt(mean(x^2) + eps) for each row x of X (..., d).
+
+    gamma, (d), is trained, and begins as ones. `rms_norm` is the function without a weight of its own. Chapter
+    `layer-norm`.
+
+        >>> RMSNorm(2)(torch.tensor([3.0, 4.0])).detach()
+        tensor([0.8485, 1.1314])
+
+    Args:
+        d: width of the rows.
+        eps: keeps the root away from 0; 1e-6 as in LLaMA.
+
+    Raises:
+        ValueError: for a width below 1 or a negative eps; when called, as `rms_norm`.
+    """
 
     def __init__(self, d: int, eps: float = 1e-6):
         super().__init__()
-        check_integers(1, d=d)
-        check_numbers(0, eps=eps)
+        d = check_integers(1, d=d)
+        eps = check_numbers(0, eps=eps)
         self.gamma, self.eps = nn.Parameter(torch.ones(d)), eps
 
     def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
@@ -118,7 +159,7 @@ class RMSNorm(nn.Module):
 
 
 def _check(eps: float, X: object, **vectors: object) -> None:
-    check_numbers(0, eps=eps)
+    eps = check_numbers(0, eps=eps)
     check_floats(X=(X, "... d"), **{name: (vector, "d") for name, vector in vectors.items() if vector is not None})
 
 
@@ -133,7 +174,7 @@ def _scaled(X: Tensor, least: float) -> tuple[Tensor, Tensor | float]:
     exponent = 400.0 if X.dtype == torch.float64 else 50.0
     if least > 2**-exponent and largest(X) < 2**exponent:
         return X, 1.0
-    size = X.detach().abs().amax(-1, keepdim=True).clamp(min=least)
+    size = X.detach().abs().amax(-1, keepdim=True).clamp(min=least)  # (..., 1)
     unit = torch.ones_like(size)
     unit = unit.masked_fill(size >= 2**exponent, 2 ** (1.5 * exponent))
     unit = unit.masked_fill(size <= 2**-exponent, 2 ** (-1.5 * exponent))

@@ -1,19 +1,56 @@
-"""Optimisers that remember less: what Adafactor, SM3, Lion and Adam-mini make of given gradients, for the rate 1.
+"""Optimisers: the steps of Adam, and of Adafactor, SM3, Lion and Adam-mini, which keep fewer numbers.
 
-Steps are to be subtracted. Weight decay, clipping and scales of the rate are left out; the factors are the published
-ones.
+All along given gradients and for the learning rate 1. Steps are to be subtracted. Weight decay, clipping and scales of
+the rate are left out; the factors are the published ones.
 
-Source: Shazeer and Stern, "Adafactor" (2018); Anil et al., "Memory-Efficient Adaptive Optimization" (2019), SM3-II;
-Chen et al., "Symbolic Discovery of Optimization Algorithms" (2023); Zhang et al., "Adam-mini" (2025).
+Source: Kingma and Ba, "Adam" (2015); Shazeer and Stern, "Adafactor" (2018); Anil et al., "Memory-Efficient Adaptive
+Optimization" (2019), SM3-II; Chen et al., "Symbolic Discovery of Optimization Algorithms" (2023); Zhang et al.,
+"Adam-mini" (2025).
 """
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from smalltorch.shapes import check_floats, check_range
+from smalltorch.shapes import check_finite, check_floats, check_numbers, check_range, computed_wide
 
 
+@computed_wide
+def adam_steps(
+    G: Float[Tensor, "t parameters"], beta_1: float = 0.9, beta_2: float = 0.999, eps: float = 1e-8
+) -> Float[Tensor, "t parameters"]:
+    """The steps of Adam along given gradients, for the rate 1: m_hat / (sqrt(v_hat) + eps), to be subtracted.
+
+    m = beta_1 m + (1 - beta_1) g and v = beta_2 v + (1 - beta_2) g^2 start at 0; m_hat = m / (1 - beta_1^t) and
+    v_hat = v / (1 - beta_2^t) correct for it.
+
+        >>> adam_steps(torch.tensor([[-3.0], [1.0]]).double())
+        tensor([[-1.0000],
+                [-0.4002]], dtype=torch.float64)
+
+    Chapter `initialisation`. Source: Kingma and Ba (2015).
+
+    Raises:
+        ValueError: without a gradient, for a beta that is not from 0 to below 1, or an eps of 0 or below.
+    """
+    check_floats(G=(G, "t parameters"))
+    beta_1, beta_2, eps = check_numbers(0, beta_1=beta_1, beta_2=beta_2, eps=eps)
+    for name, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
+        if beta >= 1:
+            raise ValueError(f"{name}: expected a number below 1, got {beta!r}")
+    if eps == 0:
+        raise ValueError("eps: expected a number above 0, got 0: a gradient of 0 would have no step")
+    m = v = torch.zeros_like(G[0])
+    steps = []
+    for t, g in enumerate(G, 1):
+        m = beta_1 * m + (1 - beta_1) * g
+        v = beta_2 * v + (1 - beta_2) * check_range(g**2, G=G)
+        m_hat, v_hat = m / (1 - beta_1**t), v / (1 - beta_2**t)
+        steps.append(m_hat / (v_hat.sqrt() + eps))
+    return torch.stack(steps)
+
+
+@computed_wide
 def adafactor_steps(G: Float[Tensor, "t n m"]) -> Float[Tensor, "t n m"]:
     """g / sqrt(r c^T / sum r): the second moment kept as row sums r and column sums c. Chapter `memory`.
 
@@ -39,6 +76,7 @@ def adafactor_steps(G: Float[Tensor, "t n m"]) -> Float[Tensor, "t n m"]:
     return torch.stack(steps)
 
 
+@computed_wide
 def sm3_bounds(G: Float[Tensor, "t n m"]) -> Float[Tensor, "t n m"]:
     """nu_t = min(row_i, column_j) + g^2: what SM3-II has for the sums of g^2, and never less. Chapter `memory`.
 
@@ -63,6 +101,7 @@ def sm3_bounds(G: Float[Tensor, "t n m"]) -> Float[Tensor, "t n m"]:
     return torch.stack(bounds)
 
 
+@computed_wide
 def lion_steps(G: Float[Tensor, "t parameters"]) -> Float[Tensor, "t parameters"]:
     """sign(0.9 m + 0.1 g), and then m becomes 0.99 m + 0.01 g: one number for each weight. Chapter `memory`.
 
@@ -73,9 +112,10 @@ def lion_steps(G: Float[Tensor, "t parameters"]) -> Float[Tensor, "t parameters"
     Source: Chen et al. (2023).
 
     Raises:
-        ValueError: without a gradient.
+        ValueError: without a gradient, or if one is not finite: the sign would hide it, and m keep it.
     """
     check_floats(G=(G, "t parameters"))
+    check_finite(G=G)
     m = torch.zeros_like(G[0])
     steps = []
     for g in G:
@@ -84,6 +124,7 @@ def lion_steps(G: Float[Tensor, "t parameters"]) -> Float[Tensor, "t parameters"
     return torch.stack(steps)
 
 
+@computed_wide
 def adam_mini_steps(G: Float[Tensor, "t blocks parameters"]) -> Float[Tensor, "t blocks parameters"]:
     """Adam with one v for each block, the running mean of the block's mean of g^2. Chapter `memory`.
 

@@ -1,4 +1,4 @@
-"""Position codes: tables that are added, rotations of queries and keys, kernels on logits, codes of structures.
+"""Positional encodings: absolute tables, rotations (RoPE), relative biases, and encodings of grids, trees and graphs.
 
 A learned table needs no function: it is a matrix with one row for each position. Angles and tables are computed in
 float64, for at position 1000 a float32 angle is already off by 1e-4. Position p counts from 0; an offset is j - i, the
@@ -26,6 +26,7 @@ from smalltorch.shapes import (
     check_numbers,
     check_range,
     check_type,
+    computed_wide,
 )
 
 # --- sinusoids --------------------------------------------------------------------------------------------------------
@@ -56,8 +57,8 @@ def sinusoids(n: int, d: int, start: int = 0) -> Float[Tensor, "n d"]:
 
     Chapter `sinusoids`. Source: Vaswani et al., "Attention Is All You Need" (2017), section 3.5.
     """
-    check_integers(1, n=n, d=d)
-    check_integers(0, start=start)
+    n, d = check_integers(1, n=n, d=d)
+    start = check_integers(0, start=start)
     return _waves(torch.outer(_places(n, start), _ladder(d, 10_000.0)), d)
 
 
@@ -72,7 +73,7 @@ def tape(n: int, d: int) -> Float[Tensor, "n d"]:
     Chapter `relative`. Source: Foumani et al., "Improving Position Encoding of Transformers for Multivariate Time
     Series Classification" (2023), and its code.
     """
-    check_integers(1, n=n, d=d)
+    n, d = check_integers(1, n=n, d=d)
     return _waves(torch.outer(_places(n), _ladder(d, 10_000.0) * (d / n)), d)
 
 
@@ -90,13 +91,14 @@ def frequencies(d_h: int, base: float = 10_000.0) -> Float[Tensor, " pairs"]:
     Raises:
         ValueError: for an odd d_h, or a base below 1.
     """
-    check_integers(2, d_h=d_h)
-    check_numbers(1, base=base)
+    d_h = check_integers(2, d_h=d_h)
+    base = check_numbers(1, base=base)
     if d_h % 2:
         raise ValueError(f"d_h: expected an even head width to turn in pairs, got {d_h}")
     return _ladder(d_h, base)
 
 
+@computed_wide
 def rotate(X: Float[Tensor, "*batch n d_h"], angle: Float[Tensor, "n pairs"]) -> Float[Tensor, "*batch n d_h"]:
     """Turn the pair (x_i, x_{i + d_h/2}) of row p by angle[p, i].
 
@@ -131,6 +133,7 @@ def _turned(X: Tensor, angle: Tensor) -> Tensor:
     return torch.cat([x * cos - y * sin, x * sin + y * cos], dim=-1)
 
 
+@computed_wide
 def rope(X: Float[Tensor, "*batch n d_h"], base: float = 10_000.0, start: int = 0) -> Float[Tensor, "*batch n d_h"]:
     """Rotary positions: at position p, turn the pair (x_i, x_{i + d_h/2}) by the angle p * base^(-2i/d_h).
 
@@ -150,8 +153,8 @@ def rope(X: Float[Tensor, "*batch n d_h"], base: float = 10_000.0, start: int = 
         ValueError: for an odd d_h, a base below 1, or a start below 0.
     """
     n, pairs = _pairs(X)
-    check_numbers(1, base=base)
-    check_integers(0, start=start)
+    base = check_numbers(1, base=base)
+    start = check_integers(0, start=start)
     return _turned(X, torch.outer(_places(n, start), _ladder(2 * pairs, base)).to(X.device))
 
 
@@ -170,7 +173,7 @@ def linear_scaling(d_h: int, base: float, factor: float) -> tuple[Float[Tensor, 
     Chapter `extrapolation`. Source: Chen et al., "Extending Context Window of Large Language Models via Positional
     Interpolation" (2023).
     """
-    check_numbers(1, factor=factor)
+    factor = check_numbers(1, factor=factor)
     return frequencies(d_h, base) / factor, 1.0
 
 
@@ -189,9 +192,9 @@ def dynamic_ntk(d_h: int, base: float, factor: float, trained: int, n: int) -> t
     Raises:
         ValueError: for fewer than two pairs, since one alone is fastest and slowest.
     """
-    check_integers(4, d_h=d_h)
-    check_integers(1, trained=trained, n=n)
-    check_numbers(1, factor=factor)
+    d_h = check_integers(4, d_h=d_h)
+    trained, n = check_integers(1, trained=trained, n=n)
+    factor = check_numbers(1, factor=factor)
     growth = factor * max(n, trained) / trained - (factor - 1)
     theta = frequencies(d_h, base)
     return theta / growth ** torch.linspace(0, 1, len(theta), dtype=torch.float64), 1.0
@@ -203,7 +206,8 @@ def yarn(
     """YaRN: pairs that turn more than `fast` times in the trained length stay, those below `slow` are slowed down.
 
     Between them the frequency goes from theta_i to theta_i / factor linearly in the index i, rounded outwards. The
-    attention factor is 0.1 ln(factor) + 1.
+    attention factor is 0.1 ln(factor) + 1. So it is also where all pairs turn more than `fast` times, or all fewer than
+    `slow`: there the code of transformers does the opposite.
 
         >>> theta, attention_factor = yarn(8, 10_000.0, factor=4.0, trained=4096)
         >>> theta / frequencies(8), round(attention_factor, 3)
@@ -215,9 +219,9 @@ def yarn(
     Raises:
         ValueError: for a base of 1, where all pairs turn alike, or unless fast > slow > 0.
     """
-    check_integers(1, trained=trained)
-    check_numbers(1, factor=factor)
-    check_numbers(0, fast=fast, slow=slow)
+    trained = check_integers(1, trained=trained)
+    factor = check_numbers(1, factor=factor)
+    fast, slow = check_numbers(0, fast=fast, slow=slow)
     if not 0 < slow < fast:
         raise ValueError(f"slow, fast: expected 0 < slow < fast, got {slow} and {fast}")
     theta = frequencies(d_h, base)
@@ -230,6 +234,8 @@ def yarn(
 
     first, last = max(math.floor(index(fast)), 0), min(math.ceil(index(slow)), d_h - 1)
     ramp = ((torch.arange(d_h // 2, dtype=torch.float64) - first) / ((last - first) or 0.001)).clamp(0, 1)
+    turns = theta * trained / (2 * math.pi)
+    ramp = ramp.masked_fill(turns > fast, 0).masked_fill(turns < slow, 1)  # where all are so, the ramp is upside down
     return _slowed(theta, factor, ramp), 0.1 * math.log(factor) + 1
 
 
@@ -249,9 +255,9 @@ def llama3(
     Raises:
         ValueError: unless high > low.
     """
-    check_integers(1, trained=trained)
-    check_numbers(1, factor=factor)
-    check_numbers(0, low=low, high=high)
+    trained = check_integers(1, trained=trained)
+    factor = check_numbers(1, factor=factor)
+    low, high = check_numbers(0, low=low, high=high)
     if low >= high:
         raise ValueError(f"low, high: expected low < high, got {low} and {high}")
     theta = frequencies(d_h, base)
@@ -264,6 +270,7 @@ def _slowed(theta: Tensor, factor: float, share: Tensor) -> Tensor:
     return theta * (1 - share) + theta / factor * share
 
 
+@computed_wide
 def longrope(
     d_h: int, base: float, stretch: Float[Tensor, " pairs"], factor: float, trained: int
 ) -> tuple[Float[Tensor, " pairs"], float]:
@@ -279,8 +286,8 @@ def longrope(
     Raises:
         ValueError: unless there is a positive number for each pair.
     """
-    check_integers(2, trained=trained)
-    check_numbers(1, factor=factor)
+    trained = check_integers(2, trained=trained)
+    factor = check_numbers(1, factor=factor)
     theta = frequencies(d_h, base)
     check_floats(stretch=(stretch, f"{d_h // 2}"))
     check_finite(stretch=stretch)
@@ -302,7 +309,7 @@ def offsets(n: int) -> Int[Tensor, "n n"]:
 
     Chapter `relative`.
     """
-    check_integers(1, n=n)
+    n = check_integers(1, n=n)
     return torch.arange(n) - torch.arange(n)[:, None]
 
 
@@ -314,6 +321,7 @@ def _clipped(n: int, table: Tensor) -> Tensor:
     return (offsets(n).clamp(-k, k) + k).to(table.device)
 
 
+@computed_wide
 def shaw_logits(Q: Float[Tensor, "*batch n d_h"], table: Float[Tensor, "offset d_h"]) -> Float[Tensor, "*batch n n"]:
     """q_i · a_{clip(j - i)}: what relative keys add to q_i · k_j, before both are divided by sqrt(d_h).
 
@@ -335,6 +343,7 @@ def shaw_logits(Q: Float[Tensor, "*batch n d_h"], table: Float[Tensor, "offset d
     return S.gather(-1, _clipped(n, table).expand(*S.shape[:-1], n))
 
 
+@computed_wide
 def shaw_values(A: Float[Tensor, "*batch n n"], table: Float[Tensor, "offset d_v"]) -> Float[Tensor, "*batch n d_v"]:
     """sum_j A_ij a_{clip(j - i)}: what relative values add to A V. The table is as in `shaw_logits`.
 
@@ -344,9 +353,10 @@ def shaw_values(A: Float[Tensor, "*batch n n"], table: Float[Tensor, "offset d_v
     Chapter `relative`. Source: Shaw et al., "Self-Attention with Relative Position Representations" (2018), section 3.
 
     Raises:
-        ValueError: if A is not square, or the table has an even number of rows.
+        ValueError: if A is not square, or the table has an even number of rows or an entry that is not finite.
     """
     n = check_floats(A=(A, "... n n"), table=(table, "offset d_v"))["n"]
+    check_finite(table=table)  # a row that no pair reads is multiplied by 0
     mass = A.new_zeros(*A.shape[:-1], len(table)).scatter_add(-1, _clipped(n, table).expand(A.shape), A)
     return check_range(mass @ table, A=A, table=table)
 
@@ -373,12 +383,12 @@ def t5_buckets(n: int, buckets: int = 32, furthest: int = 128, causal: bool = Fa
         ValueError: for an odd number of buckets, fewer than two on a side, or `furthest` among the small distances.
     """
     check_type(bool, causal=causal)
-    check_integers(2 if causal else 4, buckets=buckets)
+    buckets = check_integers(2 if causal else 4, buckets=buckets)
     if buckets % 2:
         raise ValueError(f"buckets: expected an even number, got {buckets}")
     side = buckets if causal else buckets // 2
     small = side // 2
-    check_integers(small + 1, furthest=furthest)
+    furthest = check_integers(small + 1, furthest=furthest)
     rest = side - small
 
     def start(m: int) -> int:
@@ -427,7 +437,7 @@ def alibi_slopes(heads: int) -> Float[Tensor, " head"]:
 
     Chapter `relative`. Source: Press, Smith and Lewis, "Train Short, Test Long" (2022), section 3, and its code.
     """
-    check_integers(1, heads=heads)
+    heads = check_integers(1, heads=heads)
     P = 2 ** (int(heads).bit_length() - 1)
     exponent = [*range(2, 2 * P + 1, 2), *range(1, 2 * (heads - P), 2)]  # in steps of 8 / (2 P)
     return 2.0 ** (-4 / P * torch.tensor(exponent, dtype=torch.float64))
@@ -448,6 +458,7 @@ def alibi_bias(n: int, heads: int) -> Float[Tensor, "head n n"]:
     return alibi_slopes(heads)[:, None, None] * -offsets(n).abs()
 
 
+@computed_wide
 def tupe_logits(
     P: Float[Tensor, "n d"], U_Q: Float[Tensor, "*#head d d_h"], U_K: Float[Tensor, "*#head d d_h"]
 ) -> Float[Tensor, "... n n"]:
@@ -466,6 +477,7 @@ def tupe_logits(
     return check_range((scale * P @ U_Q) @ (scale * P @ U_K).mT, P=P, U_Q=U_Q, U_K=U_K)
 
 
+@computed_wide
 def erpe(A: Float[Tensor, "*#head n n"], w: Float[Tensor, "*#head offset"]) -> Float[Tensor, "... n n"]:
     """eRPE, efficient relative position encoding: A_ij + w_{i - j}, a learned number added after the softmax.
 
@@ -523,7 +535,7 @@ def tree_codes(paths: Sequence[Sequence[int]], branches: int, depth: int) -> Flo
     Raises:
         ValueError: for a path that is longer than `depth`, or a choice that is no child.
     """
-    check_integers(1, branches=branches, depth=depth)
+    branches, depth = check_integers(1, branches=branches, depth=depth)
     check_type(Sequence, paths=paths)
     codes = torch.zeros(len(paths), depth, branches, dtype=torch.float64)
     for node, path in enumerate(paths):
@@ -531,7 +543,7 @@ def tree_codes(paths: Sequence[Sequence[int]], branches: int, depth: int) -> Flo
         if len(path) > depth:
             raise ValueError(f"paths: expected at most {depth} choices, got {len(path)} for node {node}")
         for level, choice in enumerate(reversed(path)):
-            check_integers(0, paths=choice)
+            choice = check_integers(0, paths=choice)
             if choice >= branches:
                 raise ValueError(f"paths: expected choices from 0 to {branches - 1}, got {choice} for node {node}")
             codes[node, level, choice] = 1
@@ -550,6 +562,7 @@ def _graph(G: Tensor) -> Tensor:
     return at_least_float32(G)
 
 
+@computed_wide
 def laplacian_eigenvectors(
     G: Float[Tensor, "node node"],
 ) -> tuple[Float[Tensor, " node"], Float[Tensor, "node node"]]:
@@ -571,6 +584,7 @@ def laplacian_eigenvectors(
     return values.to(G.dtype), U.to(G.dtype)
 
 
+@computed_wide
 def random_walk_codes(G: Float[Tensor, "node node"], steps: int) -> Float[Tensor, "node steps"]:
     """The chance that a random walk is back at its node after 1, 2, …, `steps` steps: the diagonal of (G D^-1)^k.
 
@@ -585,7 +599,7 @@ def random_walk_codes(G: Float[Tensor, "node node"], steps: int) -> Float[Tensor
         ValueError: unless G is symmetric, from 0 on, and has an edge at each node.
     """
     weights = _graph(G)
-    check_integers(1, steps=steps)
+    steps = check_integers(1, steps=steps)
     walk = weights / weights.sum(0)
     powers = itertools.accumulate([walk] * steps, torch.matmul)
     return torch.stack([power.diagonal() for power in powers], dim=1).to(G.dtype)
@@ -614,6 +628,7 @@ def graph_distances(G: Float[Tensor, "node node"]) -> Float[Tensor, "node node"]
     return distance
 
 
+@computed_wide
 def spe_factors(
     n: int, frequency: Float[Tensor, " sine"], gain: Float[Tensor, " sine"], phase: Float[Tensor, " sine"]
 ) -> tuple[Float[Tensor, "n feature"], Float[Tensor, "n feature"]]:
@@ -634,7 +649,7 @@ def spe_factors(
     Raises:
         ValueError: for frequencies outside of 0 to 1/2, which are turns from one position to the next.
     """
-    check_integers(1, n=n)
+    n = check_integers(1, n=n)
     check_floats(frequency=(frequency, "sine"), gain=(gain, "sine"), phase=(phase, "sine"))
     check_finite(frequency=frequency)
     if anywhere((frequency < 0) | (frequency > 0.5)):

@@ -1,4 +1,4 @@
-"""What small models learn: a source of known entropy, and windows of a short text.
+"""Training data for small models: a Markov source of known entropy, and windows of a short text.
 
     >>> from smalltorch.engine.sample import generator
     >>> source = markov("a source", order=2)
@@ -86,7 +86,7 @@ class Markov:
 
     def block(self, m: int) -> Float[Tensor, "..."]:
         """The probability of m consecutive tokens, an axis for each."""
-        self._check_count(m=m)
+        m = self._check_count(m=m)
         if m <= self.order:
             return self.stationary.sum(tuple(range(m, self.order))) if m < self.order else self.stationary
         return self.block(m - 1)[..., None] * self.P
@@ -97,17 +97,18 @@ class Markov:
         entropy(0): of a single token; entropy(1): of a token after one; entropy(k): the entropy rate, which no causal
         predictor can beat; entropy(k, k): what no predictor that sees both sides can beat.
         """
-        self._check_count(before=before, behind=behind)
+        before, behind = self._check_count(before=before, behind=behind)
         joint = self.block(before + 1 + behind)
         return _entropy(joint) - _entropy(joint.sum(before))
 
-    def _check_count(self, **tokens: int) -> None:
+    def _check_count(self, **tokens: int) -> Any:
         """The table of their probabilities must fit in memory."""
-        check_integers(0, **tokens)
+        found = check_integers(0, **tokens)
         most = int(2 * math.log(CONTEXTS, self.vocabulary))
         if sum(tokens.values()) > most:
             got = " and ".join(map(str, tokens.values()))
             raise ValueError(f"{', '.join(tokens)}: expected at most {most} tokens of {self.vocabulary}, got {got}")
+        return found
 
     @property
     def rate(self) -> float:
@@ -116,7 +117,7 @@ class Markov:
 
     def next(self, before: int) -> Float[Tensor, "..."]:
         """p(b | `before` tokens before it), for `before` up to k: axes for these tokens, then b."""
-        check_integers(0, before=before)
+        before = check_integers(0, before=before)
         if before > self.order:
             raise ValueError(f"before: expected at most {self.order}, the order, got {before}")
         return self.block(before + 1) / self.block(before)[..., None] if before < self.order else self.P
@@ -124,7 +125,7 @@ class Markov:
     def sample(self, rng: np.random.Generator, sequences: int, n: int) -> Int[Tensor, "sequences n"]:
         """Independent stretches of the stationary source."""
         check_type(np.random.Generator, rng=rng)
-        check_integers(1, sequences=sequences, n=n)
+        sequences, n = check_integers(1, sequences=sequences, n=n)
         u = torch.from_numpy(rng.random((sequences, n, 1)))
         tokens = torch.zeros(sequences, n, dtype=torch.long)
         next_after = [self.next(before) for before in range(self.order + 1)]
@@ -145,7 +146,7 @@ class Markov:
 
     def batches(self, n: int, size: int = 32) -> Batch:
         """Draws `size` fresh sequences of n tokens."""
-        check_integers(1, n=n, size=size)
+        n, size = check_integers(1, n=n, size=size)
         return lambda rng: self.sample(rng, size, n)
 
 
@@ -161,9 +162,9 @@ def markov(name: str, vocabulary: int = 4, order: int = 2, sharpness: float = 2.
             a probability is 0 in float64.
     """
     check_type(str, name=name)
-    check_integers(2, vocabulary=vocabulary)
-    check_integers(1, order=order)
-    check_numbers(0, sharpness=sharpness)
+    vocabulary = check_integers(2, vocabulary=vocabulary)
+    order = check_integers(1, order=order)
+    sharpness = check_numbers(0, sharpness=sharpness)
     if order * math.log(vocabulary) > math.log(CONTEXTS):
         raise ValueError(f"vocabulary, order: expected at most {CONTEXTS} contexts, got {vocabulary} to the {order}")
     P = (sharpness * normal(name, *[vocabulary] * (order + 1))).softmax(-1)
@@ -200,7 +201,7 @@ def windows(tokens: Int[Tensor, " length"], n: int, size: int = 32) -> Batch:
         ValueError: for a text shorter than n, or n or size below 1.
     """
     length = check_tokens(tokens=(tokens, "length", None))["length"]
-    check_integers(1, n=n, size=size)
+    n, size = check_integers(1, n=n, size=size)
     if length < n:
         raise ValueError(f"tokens: expected at least n = {n}, got {length}")
     stretches = tokens.unfold(0, n, 1)

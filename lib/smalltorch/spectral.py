@@ -1,4 +1,4 @@
-"""The spectral norm of a non-negative matrix, enclosed; and the matrices that trained attention is compared with.
+"""Rigorous bounds on the spectral norm of a non-negative matrix, and matrices to compare trained attention with.
 
 Source: Collatz (1942) and Wielandt (1950) for the upper bound; Higham, "Accuracy and Stability of Numerical
 Algorithms" (2nd ed., 2002), sections 3.1 and 10.1, for the rounding errors.
@@ -203,7 +203,7 @@ def attention_spectral_norm(
     _check_rtol(rtol)
     check_type(bool, causal=causal)
     scale = 1 / math.sqrt(d_h) if scale is None else scale
-    check_numbers(-math.inf, scale=scale)
+    scale = check_numbers(-math.inf, scale=scale)
     _warn_if_flushed("attention_spectral_norm", q, k)
     q, k = torch.broadcast_tensors(q, k)
     batch = q.shape[:-2]
@@ -320,12 +320,12 @@ def uniform_causal(n: int) -> Float[Tensor, "n n"]:
                 [0.5000, 0.5000, 0.0000],
                 [0.3333, 0.3333, 0.3333]], dtype=torch.float64)
     """
-    check_integers(1, n=n)
+    n = check_integers(1, n=n)
     return torch.ones(n, n, dtype=torch.float64).tril() / torch.arange(1, n + 1, dtype=torch.float64)[:, None]
 
 
 def _check_rtol(rtol: float) -> None:
-    if not (isinstance(rtol, Real) and 0 < rtol < math.inf):
+    if not isinstance(rtol, Real) or isinstance(rtol, bool) or not 0 < rtol < math.inf:
         raise ValueError(f"rtol: expected a positive number, got {rtol!r}")
 
 

@@ -1,4 +1,4 @@
-"""More features than dimensions: how little they can interfere, a code with many, and what finds them again.
+"""Superposition: more features than dimensions, bounds on their interference, codes, and sparse autoencoders.
 
 Source: Welch, "Lower bounds on the maximum cross correlation of signals" (1974); Cunningham et al., "Sparse
 Autoencoders Find Highly Interpretable Features in Language Models" (2023). Chapter `superposition`.
@@ -24,8 +24,8 @@ def welch_bound(m: int, d: int) -> float:
     Raises:
         ValueError: unless 1 <= d <= m and m >= 2.
     """
-    check_integers(2, m=m)
-    check_integers(1, d=d)
+    m = check_integers(2, m=m)
+    d = check_integers(1, d=d)
     if d > m:
         raise ValueError(f"d: expected at most m, {m}, got {d}")
     return ((m - d) / (d * (m - 1))) ** 0.5
@@ -69,8 +69,8 @@ def polynomial_code(p: int, k: int) -> Float[Tensor, "features p_squared"]:
     Raises:
         ValueError: unless p is a prime and 1 <= k <= p.
     """
-    check_integers(2, p=p)
-    check_integers(1, k=k)
+    p = check_integers(2, p=p)
+    k = check_integers(1, k=k)
     if any(p % factor == 0 for factor in range(2, int(p**0.5) + 1)):
         raise ValueError(f"p: expected a prime, got {p}")
     if k > p:
@@ -93,7 +93,7 @@ def winners(X: Float[Tensor, "*batch units"], k: int) -> Float[Tensor, "*batch u
         ValueError: unless 1 <= k <= units.
     """
     units = check_floats(X=(X, "... units"))["units"]
-    check_integers(1, k=k)
+    k = check_integers(1, k=k)
     if k > units:
         raise ValueError(f"k: expected at most the {units} units, got {k}")
     return torch.where(X >= X.topk(k, -1).values[..., -1:], X, 0)
@@ -116,7 +116,7 @@ class SparseAutoencoder(nn.Module):
 
     def __init__(self, d: int, m: int):
         super().__init__()
-        check_integers(1, d=d, m=m)
+        d, m = check_integers(1, d=d, m=m)
         self.W_E, self.W_D = nn.Parameter(torch.zeros(d, m)), nn.Parameter(torch.zeros(m, d))
         self.b, self.c = nn.Parameter(torch.zeros(d)), nn.Parameter(torch.zeros(m))
 

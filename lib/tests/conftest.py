@@ -4,12 +4,14 @@ from types import SimpleNamespace
 
 import jaxtyping
 import pytest
+import reached
 import torch
 from hypothesis import register_random, settings
 
 torch.set_num_threads(1)
 
 jaxtyping.install_import_hook("smalltorch", "typecheck.typecheck")  # before anything imports the library
+reached.install()
 
 
 class TorchRandom:

@@ -177,6 +177,7 @@ def test_empty_batch():
     "arguments, message",
     [
         ((randn(2, 3), randn(5, 4), randn(5, 4)), "K: expected shape (..., key, d_h=3), got (5, 4)"),
+        ((randn(2, 3), randn(3, 5), randn(5, 3)), "K: expected shape (..., key, d_h=3), got (3, 5); try K.mT"),
         ((randn(2, 3), randn(5, 3), randn(4, 3)), "V: expected shape (..., key=5, d_v), got (4, 3)"),
         ((randn(3), randn(5, 3), randn(5, 3)), "Q: expected shape (..., query, d_h), got (3,)"),
         (
@@ -301,7 +302,11 @@ def test_other_positions_that_do_not_fit_are_named():
         ("theta: expected shape (2), got (3,)", dict(theta=torch.ones(3)), None),
         ("attention_factor: expected a finite number of at least 0, got nan", dict(attention_factor=nan), None),
         ("score_bias: expected shape (..., 5, 5), got (5, 4)", dict(score_bias=lambda n: torch.zeros(n, n - 1)), None),
-        ("memory: expected none beside a score_bias, got one", dict(score_bias=lambda n: torch.zeros(n, n)), X),
+        (
+            "memory: expected none beside a score_bias, got one; try score_bias = None",
+            dict(score_bias=lambda n: torch.zeros(n, n)),
+            X,
+        ),
     ):
         model = MultiHead(8, 2, rope_base=10.0)
         vars(model).update(attributes)
@@ -316,16 +321,22 @@ def test_multi_head_without_positions_is_permutation_equivariant():
 
 @pytest.mark.usefixtures("unenforced")
 def test_multi_head_names_bad_arguments():
-    with pytest.raises(ValueError, match="heads: expected a divisor of d = 8, got 3"):
-        MultiHead(8, 3)
-    with pytest.raises(ValueError, match="kv_heads: expected a divisor of heads = 4, got 3"):
+    with pytest.raises(ValueError, match="^heads: expected a divisor of d = 8, got 7; try 4$"):
+        MultiHead(8, 7)
+    with pytest.raises(ValueError, match="^heads: expected a divisor of d = 8, got 9; try 8$"):
+        MultiHead(8, 9)
+    with pytest.raises(ValueError, match="^kv_heads: expected a divisor of heads = 4, got 3; try 2$"):
         MultiHead(8, 4, kv_heads=3)
     for message, options in (
         ("d: expected an integer of at least 1, got 0", dict(d=0)),
         ("heads: expected an integer of at least 1, got -1", dict(heads=-1)),
         ("kv_heads: expected an integer of at least 1, got 0", dict(kv_heads=0)),
         ("rope_base: expected a finite number of at least 1, got -10.0", dict(rope_base=-10.0)),
-        ("heads: expected an even width d / heads to turn in pairs, got 8 / 8", dict(heads=8, rope_base=10.0)),
+        ("heads: expected an even width d / heads to turn in pairs, got 8 / 8; try 4", dict(heads=8, rope_base=10.0)),
+        (
+            "heads: expected an even width d / heads to turn in pairs, got 9 / 3; try an even d",
+            dict(d=9, heads=3, rope_base=2.0),
+        ),
     ):
         with pytest.raises(ValueError, match=f"^{message}"):
             MultiHead(**dict(d=8, heads=2) | options)
@@ -361,6 +372,10 @@ def test_a_cache_that_does_not_fit_is_refused():
         ([K.double(), V], "cache: expected entries of torch.float32 on cpu, as in X, got torch.float64 on cpu"),
         ([K], "cache: expected [] or keys and values, got ['Tensor']"),
         ([K, None], "cache: expected [] or keys and values, got ['Tensor', 'NoneType']"),
+        (
+            [[K, V]] * 3,
+            "cache: expected [] or keys and values, got ['list', 'list', 'list']; try cache[0], of the first",
+        ),
         ((K, V), "cache: expected a list, got tuple"),
     ):
         with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
@@ -377,3 +392,34 @@ def test_an_interrupted_call_leaves_the_cache_of_an_attention_as_it_was():
     with pytest.raises(ValueError, match="mask: expected"):
         model(X[:, 3:], mask=torch.ones(2, 7, dtype=torch.bool), cache=cache)
     assert len(cache) == 2 and all(new is old for new, old in zip(cache, held, strict=True))
+
+
+def test_a_padding_mask_cannot_pass_for_one_of_queries_and_keys():
+    """With as many rows in the batch as tokens two axes could be either: only a causal mask is taken as it stands."""
+    layer, X = MultiHead(8, 2), torch.randn(4, 4, 8)
+    padding = torch.tensor([[1, 1, 1, 0], [1, 1, 1, 1], [1, 1, 0, 0], [1, 1, 1, 1]]).bool()
+    with pytest.raises(ValueError, match=r"^mask: expected all axes .*mask\[None, None\] .* mask\[:, None, None, :\]"):
+        layer(X, mask=padding)
+    with pytest.raises(ValueError, match=r"^mask: expected all axes .*mask\[None\] .* mask\[:, None, :\]"):
+        attention(X, X, X, padding)
+    with pytest.raises(ValueError, match="^mask: expected all axes"):  # causal, but not to itself
+        layer(X, mask=causal_mask(4).tril(-1))
+    with pytest.raises(ValueError, match="^mask: expected all axes"):  # also of fewer queries than keys
+        attention(X[:3, :3], X[:3], X[:3], padding[:3])
+    A = layer(X, mask=causal_mask(4))[1]
+    assert torch.equal(A, layer(X, mask=causal_mask(4)[None, None])[1])
+    assert layer(X[:3], mask=padding)[1].shape == (3, 2, 4, 4)  # no such batch: (query, key)
+    assert torch.equal(
+        attention(X[:2, 2:], X[:2], X[:2], causal_mask(4)[2:])[1], attention(X, X, X, causal_mask(4))[1][:2, 2:]
+    )
+    assert MultiHead(8, 4)(X[0], mask=padding)[1].shape == (4, 4, 4)  # the first axis is of heads, there is no batch
+
+
+def test_scores_beyond_a_half_type_are_refused_and_within_it_computed_in_float32():
+    big = torch.full((1, 64), 300.0).half()
+    with pytest.raises(ValueError, match="^Q, K, scale: expected sizes whose products torch.float16 can hold"):
+        attention(big, big, big)
+    Q = torch.randn(5, 64).half()
+    H, A = attention(Q, Q, Q)
+    wide_H, wide_A = attention(Q.float(), Q.float(), Q.float())
+    assert torch.equal(H, wide_H.half()) and torch.equal(A, wide_A.half())

@@ -87,3 +87,21 @@ def test_bytes():
 def test_what_does_not_fit_is_refused(model, wrong):
     with pytest.raises(ValueError):
         wrong(model)
+
+
+def test_sums_that_overflow_are_refused_and_what_is_evicted_is_not_read():
+    big = torch.full((2, 1), 1e200, dtype=torch.float64)
+    with pytest.raises(ValueError, match="^Q, K, bias: expected sizes whose products torch.float64 can hold"):
+        attend(big, big, torch.ones(2, 1).double(), torch.zeros(2).double())
+    low = torch.tensor([-1.5e308, 0.0], dtype=torch.float64)
+    with pytest.raises(ValueError, match="^Q, K, bias: expected sizes"):  # -inf would say: evicted
+        attend(
+            torch.tensor([[1.5e308]], dtype=torch.float64), -torch.ones(2, 1).double(), torch.ones(2, 1).double(), low
+        )
+    gone = torch.full((2,), -torch.inf).double()
+    assert attend(torch.ones(2, 1).double(), big / big, big, gone).tolist() == [[0], [0]]
+
+
+def test_a_span_that_is_no_float_is_refused():
+    with pytest.raises(ValueError, match="^X: expected sizes"):
+        quantised(torch.tensor([[-1.7e308, 1.7e308]], dtype=torch.float64), 4, -1)

@@ -71,3 +71,32 @@ def test_distillation_is_torchs(T):
     torch.testing.assert_close(distillation_loss(student, teacher, T), theirs)
     with pytest.raises(ValueError, match="T"):
         distillation_loss(student, teacher, 0.0)
+
+
+def test_the_loss_of_hot_students_is_near_its_limit_and_never_negative():
+    s, t = torch.tensor([[1.0, 2.0, 0.0]]).double(), torch.tensor([[2.0, 1.0, 0.5]]).double()
+    limit = float(((s - s.mean()) - (t - t.mean())).square().mean() / 2)
+    for T in (1e3, 1e5, 1e7, 1e8, 1e15, 1e100, 1e150):
+        assert float(distillation_loss(s, t, T)) == pytest.approx(limit, rel=3 / T + 1e-9)
+    for scale in (1e-3, 1e-9, 1e-100):  # students that are nearly their teachers
+        noise = torch.tensor([[0.3, -1.0, 0.5]]).double()
+        p = t.softmax(-1)
+        variance = float((p * (noise - (p * noise).sum()).square()).sum())
+        assert float(distillation_loss(t + scale * noise, t, 1.0)) == pytest.approx(
+            scale**2 * variance / 2, rel=2 * scale + 1e-15 / scale, abs=1e-300
+        )
+    student = (t + 1e-6).requires_grad_()
+    distillation_loss(student, t, 2.0).backward()
+    assert student.grad.isfinite().all()
+    for T in (0.0, 1e-200, 1e200):
+        with pytest.raises(ValueError, match="^T, student: expected a temperature above 0"):
+            distillation_loss(s, t, T)
+    with pytest.raises(ValueError, match="^student, teacher, T: expected sizes whose products"):
+        distillation_loss(1e200 * s, t, 1e-120)
+
+
+def test_more_bits_than_float64_can_tell_apart_are_refused():
+    X = torch.tensor([0.1, -0.7]).double()
+    assert torch.allclose(quantise(X, 54), X, rtol=1e-15)
+    with pytest.raises(ValueError, match="^bits: expected at most 54, got 2147483648$"):
+        quantise(X, 2**31)

@@ -74,3 +74,44 @@ def test_a_contrast_needs_a_threshold(bounds):
         Contrasts("texts", {"growth": bounds})
     with pytest.raises(ValueError, match="at least one contrast"):
         Contrasts("texts", {})
+
+
+def test_thresholds_stay_as_they_were_stated():
+    bounds = {"growth": {"above": 3.0}}
+    contrasts = Contrasts("seeds", bounds)
+    bounds["growth"]["above"] = contrasts.thresholds["growth"]["above"] = 1.0
+    contrasts.found["growth"] = None
+    with pytest.raises(VerificationError, match="not above 3"):
+        contrasts.measured("growth", VALUES)
+    assert contrasts.missing == ["growth"] and contrasts.thresholds == {"growth": {"above": 3.0}}
+
+
+@pytest.mark.parametrize("bound", [sum(VALUES) / 7, 2.01 - 0.2, 1.23456, -0.00312345, 1e-3 / 3])
+@pytest.mark.parametrize("word", ["above", "below"])
+def test_thresholds_are_round_numbers(bound, word):
+    with pytest.raises(ValueError, match="must state round numbers, of 4 digits at most"):
+        Contrasts("seeds", {"growth": {word: bound}})
+
+
+@pytest.mark.parametrize("thresholds", [None, 3, [("growth", 1)], {"growth": 1.5}, {"growth": None}])
+def test_thresholds_are_a_table(thresholds, unenforced):
+    with pytest.raises(ValueError, match="thresholds must map each contrast to its thresholds"):
+        Contrasts("seeds", thresholds)
+
+
+def test_what_did_not_come_out_is_owned_up_to():
+    contrasts = Contrasts("seeds", {"growth": {"above": 3.0}, "share": {"above": 1.5}})
+    check = contrasts.missed("growth", VALUES)
+    assert check.text == "2.00, 95 % interval 1.91 to 2.09, over 5 seeds; demanded, and not seen: above 3"
+    assert check.evidence.shows == ("growth: not above 3",) and contrasts.missing == ["share"]
+    with pytest.raises(VerificationError, match="the interval is above 1.5, as was stated"):
+        contrasts.missed("share", VALUES)
+    for again in (contrasts.missed, contrasts.measured):
+        with pytest.raises(ValueError, match="'growth' has been measured"):
+            again("growth", VALUES)
+
+
+def test_the_table_says_what_was_not_seen():
+    contrasts = Contrasts("seeds", {"growth": {"above": 3.0}})
+    contrasts.missed("growth", VALUES)
+    assert contrasts.table().rows == [["growth", "2.00", "1.91 to 2.09", "not seen: above 3"]]

@@ -5,18 +5,35 @@ Where all tests give an argument, its default may be anything; where all tests g
 
 import importlib
 import inspect
+import sys
 
+import numpy as np
 import pytest
 import torch
 from oracles.public import callables
 from tiny import TOKENS, shaken, tiny_gpt, tiny_llama
 
 from smalltorch.block import CrossPostLN
-from smalltorch.experiments import depth_without_skips, first_steps, placement, reach
+from smalltorch.engine.effects import missed
+from smalltorch.experiments import (
+    changed_images,
+    depth_without_skips,
+    eviction,
+    few_labels,
+    first_steps,
+    forecasts,
+    past_length,
+    placement,
+    position_codes,
+    recall,
+    stand_ins,
+    stopped_pairs,
+)
 from smalltorch.experiments.table import stored
+from smalltorch.generate import sampler
 from smalltorch.models import GPT, Decoder, Encoder, EncoderDecoder, initialise_gpt2
 from smalltorch.norm import LayerNorm, RMSNorm, layer_norm, rms_norm
-from smalltorch.position import frequencies, rope
+from smalltorch.position import frequencies, rope, t5_buckets
 from smalltorch.weights import same_weights
 
 # By callable: its defaults but for those that leave something out (None, False) or switch it on (True).
@@ -31,8 +48,10 @@ DEFAULTS = {
     "curvature.largest_eigenvalue": {"steps": 16},  # the chapters' own
     "efficient.sparse.window_mask": {"gap": 1},  # no gaps
     "efficient.cost.kept_bytes": {"besides": ()},
+    "experiments.changed_images.rows": {"steps": 400},  # the stored table's
+    "experiments.recall.rows": {"steps": 300},  # the stored table's
     "experiments.first_steps.rows": {"steps": 150},  # the stored table's
-    "experiments.reach.rows": {"steps": 300, "tuning": 60},  # the stored table's
+    "experiments.position_codes.rows": {"steps": 300, "tuning": 60},  # the stored table's
     "experiments.past_length.rows": {"texts": "texts"},
     "experts.Mixture": {"shared": ()},
     "experts.balance": {"K": 1},  # Fedus et al. 2022
@@ -53,8 +72,8 @@ DEFAULTS = {
     "norm.RMSNorm": {"eps": 1e-6},  # LlamaConfig
     "norm.layer_norm": {"eps": 1e-5, "convention": "inside"},
     "norm.rms_norm": {"eps": 1e-6},
-    "optimise.adam_steps": {"beta_1": 0.9, "beta_2": 0.999, "eps": 1e-8},  # torch.optim.Adam
-    "plot.figure": {"width": 6.4, "height": 3.6, "columns": 1},  # the book's page
+    "optim.adam_steps": {"beta_1": 0.9, "beta_2": 0.999, "eps": 1e-8},  # torch.optim.Adam
+    "figures.plot.figure": {"width": 6.4, "height": 3.6, "columns": 1},  # the book's page
     "position.frequencies": {"base": 10_000.0},  # Su et al. 2021, section 3.4
     "position.llama3": {"low": 1.0, "high": 4.0},  # Llama 3.1
     "position.rope": {"base": 10_000.0, "start": 0},
@@ -174,7 +193,7 @@ def test_a_setting_that_is_not_the_default_is_converted(make):
         (placement, {"layers": "layers", "place": "norm", "rate": "rate"}),
         (depth_without_skips, {"layers": "layers", "variant": "variant", "steps": "steps"}),
         (first_steps, {"layers": "layers", "place": "place", "rate": "rate", "warmup": "warmup"}),
-        (reach, {"code": "code", "remedy": "remedy"}),
+        (position_codes, {"code": "code", "remedy": "remedy"}),
     ],
 )
 def test_a_script_that_is_told_nothing_makes_the_stored_table(module, of):
@@ -185,3 +204,51 @@ def test_a_script_that_is_told_nothing_makes_the_stored_table(module, of):
     assert len(asked) == len(set(asked))
     assert {case["seeds"] for case in made.cases} == {len({line["seed"] for line in lines})}
     assert head[1] == f"seeds: {made.seeds}"  # and what else the run was told
+
+
+@pytest.mark.parametrize(
+    "module", [changed_images, eviction, few_labels, forecasts, past_length, recall, stand_ins, stopped_pairs]
+)
+def test_a_script_reads_its_command_line(module, monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "argv", ["the script", "--out", str(tmp_path / "there.csv"), "--workers", "3"])
+    made = module.experiment()
+    assert made.out == tmp_path / "there.csv" and made.options.workers == 3
+    assert made.cases and made.cases == module.experiment([]).cases
+
+
+@pytest.mark.parametrize("module", [changed_images, recall])
+def test_the_lines_of_a_table_are_of_as_many_steps_as_its_head_says(module, monkeypatch):
+    class Told(Exception):
+        pass
+
+    def train(*given, **settings):
+        raise Told(settings["steps"])
+
+    monkeypatch.setattr(module, "train", train)
+    way = next(iter(module.MODELS if module is changed_images else module.WAYS))
+    with pytest.raises(Told) as told:
+        next(module.rows(way, seeds=1))
+    head, _ = stored(module.__name__.rpartition(".")[2])
+    assert head[1].endswith(f"steps: {told.value}")
+
+
+def test_sampling_that_is_told_nothing_takes_any_token():
+    class Last(np.random.Generator):
+        def random(self, shape):
+            return np.full(shape, 1 - 2**-53)
+
+    logits = torch.tensor([[5.0, 0.0, 4.0, -3.0]])
+    assert sampler(Last(np.random.PCG64()))(logits).item() == 3
+
+
+def test_buckets_that_are_told_no_number_are_t5s():
+    config = pytest.importorskip("transformers").T5Config()
+    given = config.relative_attention_num_buckets, config.relative_attention_max_distance
+    assert torch.equal(t5_buckets(300, furthest=given[1]), t5_buckets(300, *given))
+
+
+def test_what_is_owned_up_to_may_miss_one_threshold_only():
+    """The other is then none; and values are of seeds, unless it is said of what."""
+    for bound in ("above", "below"):
+        found = missed("a share", [0.4, 0.6, 0.3, 0.7, 0.5], **{bound: 0.5}).text
+        assert found.endswith(f"over 5 seeds; demanded, and not seen: {bound} 0.5")

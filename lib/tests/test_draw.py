@@ -5,7 +5,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from smalltorch.draw import arrow, box, drawing, grid, line, marked, note, plus, words
+from smalltorch.figures.draw import arrow, box, drawing, grid, line, marked, note, plus, words
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -148,3 +148,11 @@ def test_bad_input_is_named():
         Mixture(2, [FFN(2, 2)], 2, renormalise=True)
     with pytest.raises(ValueError, match="S"):
         gates(S / 0, 1)
+
+
+def test_of_equal_experts_the_first_are_chosen():
+    for E in (4, 8, 16, 64):
+        assert gates(torch.zeros(3, E).double(), 2).nonzero()[:, 1].tolist() == [0, 1] * 3
+        assert balance(torch.zeros(9, E).double()).f.tolist() == [1.0] + [0.0] * (E - 1)
+    S = torch.tensor([[0.0, 1.0, 0.0, 1.0, 1.0]]).double()
+    assert gates(S, 2).nonzero()[:, 1].tolist() == [1, 3]

@@ -10,10 +10,12 @@ from sympy import (
     IndexedBase,
     Integral,
     KroneckerDelta,
+    Lambda,
     Le,
     Max,
     Min,
     Ne,
+    Piecewise,
     Rational,
     Sum,
     Symbol,
@@ -28,8 +30,8 @@ from sympy import (
     tanh,
 )
 
-from smalltorch.engine import derive
-from smalltorch.engine.derive import Derivation, Increasing, Induction, Monotone, StepError, for_all
+from smalltorch.engine import derive, lemmas
+from smalltorch.engine.derive import Cases, Derivation, Increasing, Induction, Monotone, StepError, for_all
 
 n, d, m = symbols("n d m", integer=True, positive=True)
 N = Symbol("N", integer=True, nonnegative=True)
@@ -39,6 +41,7 @@ a, b, beta, lam, Delta = symbols("a b beta lambda Delta", positive=True)
 r, s, t, u, v, c, M, g = symbols("r s t u v c M g", real=True)
 x, y, S_, w, q, key = (IndexedBase(name, real=True) for name in ("x", "y", "s", "w", "q", "e"))
 p, theta = IndexedBase("p", nonnegative=True), IndexedBase("theta", real=True)
+A, B, p_ = IndexedBase("A", real=True), IndexedBase("B", real=True), Symbol("p_", nonnegative=True)
 
 
 def D(start, *given, **options) -> Derivation:
@@ -256,7 +259,149 @@ def telescope(wrong=0):
     return D(Sum(x[i + 1], I) - Sum(x[i], I)).eq(x[n + 1] - x[1 + wrong], "all others cancel")
 
 
+def added(weight=1):
+    """Hypotheses added: r ≥ s and s ≥ t give r ≥ t."""
+    return D(r + u, Le(s, r), Le(t, s)).ge(weight * t + u, "added")
+
+
+def scaled(weight=2):
+    return D(2 * Sum(x[i], I), Le(Sum(x[i], I), a * b)).le(weight * a * b, "twice the hypothesis")
+
+
+def bernoulli(wrong=0):
+    step = Induction(N, base=0, factor=1 + p_)
+    return D((1 + p_) ** N).ge(1 + (N + wrong) * p_, "induction", by=step)
+
+
+def growth(wrong=0):
+    """What grows by at most 1 + p in each step has grown by at most (1 + p)ᴺ after N."""
+    h = Function("h", nonnegative=True)
+    step = Induction(N, base=0, factor=1 + p_)
+    return D(h(N), for_all(k, Le(h(k + 1), (1 + p_ + wrong) * h(k)))).le((1 + p_) ** N * h(0), "induction", by=step)
+
+
+def factorial_above(wrong=0):
+    step = Induction(n, factor=2 + wrong, gain=(n - 1 - wrong) * factorial(n))
+    return D((2 + wrong) ** (n - 1)).le(factorial(n), "induction", by=step)
+
+
+def harmonic_below_log(wrong=1):
+    below = lemmas.log_below_its_tangent().at({lemmas.a: n / (n + 1)})
+    step = Induction(n, gain=n / (n + 1) - wrong - log(n / (n + 1)))
+    return D(Sum(1 / i, I), below).le(1 + log(n), "induction", by=step)
+
+
+def stirling(wrong=1):
+    below = lemmas.log_below_its_tangent().at({lemmas.a: (n + 1) / n})
+    step = Induction(n, gain=n * ((n + 1) / n - 1 - log((n + 1) / n)))
+    return D(Sum(log(i), I), below).ge(n * log(n) - wrong * n, "induction", by=step)
+
+
+def rectified(wrong=0):
+    return D(Abs(Max(r, 0) - Max(s, 0))).le(Abs(r - s) - wrong, "in each case", by=Cases(r >= 0, s >= 0))
+
+
+def in_cases(wrong=-1):
+    return D(Piecewise((r, r >= 0), (wrong * r, True))).eq(Abs(r), "both cases", by=Cases(r >= 0))
+
+
+def pairs_of_coordinates(wrong=0):
+    return D(Sum(x[2 * k - 1] + x[2 * k], K)).eq(Sum(x[i], (i, 1, 2 * n - wrong)), "induction", by=Induction(n))
+
+
+def exchanged(start=j):
+    """Σ over j ≤ i, summed the other way round."""
+    return D(Sum(Sum(A[i, j], (j, 1, i)), I)).eq(Sum(Sum(A[i, j], (i, start, n)), J), "the same pairs")
+
+
+def causal_rows(wrong=1):
+    """Masked attention's rows have sum 1, each up to its own token."""
+    each = for_all((i, 1, n), Eq(Sum(A[i, j], (j, 1, i)), 1))
+    return D(Sum(Sum(A[i, j] * y[i], (j, 1, i)), I), each).eq(wrong * Sum(y[i], I), "rows")
+
+
+def triangle_of_pairs(wrong=1):
+    return D(Sum(Sum(1, (j, 1, i)), I)).eq(n * (n + wrong) / 2, "induction", by=Induction(n))
+
+
+def orthogonal_keeps_the_norm(wrong=1):
+    """QᵀQ = 1: a product of two entries is the sum that the hypothesis gives."""
+    orthogonal = for_all((j, 1, n), (k, 1, n), Eq(Sum(A[i, j] * A[i, k], I), wrong * KroneckerDelta(j, k)))
+    return D(Sum(Sum(A[i, j] * x[j], J) ** 2, I), orthogonal).eq(Sum(x[j] ** 2, J), "orthogonal")
+
+
+def root_of_a_square(least=0):
+    return D(sqrt(t**2), Le(least, t)).eq(t, "t is not below 0")
+
+
+def geometric_given(other=1):
+    return D(Sum(t**i, (i, 0, N)), Ne(t, other)).eq((1 - t ** (N + 1)) / (1 - t), "induction", by=Induction(N, base=0))
+
+
+def tanh_as_exponentials(two=2):
+    return D(tanh(r)).eq(2 / (1 + exp(-two * r)) - 1, "2σ(2r) − 1")
+
+
+def layer_norm(wrong=0):
+    """Σ z² = n, from the definition of σ²."""
+    variance = Eq(a**2, Sum((x[k] - u) ** 2, K) / n)
+    return D(Sum(((x[i] - u) / a) ** 2, I), variance).eq(n - wrong, "the definition of σ²")
+
+
+def one_letter_twice(wrong=0):
+    return D(Sum(Sum(x[i], I) * y[i], I)).eq(Sum(x[j], J) * Sum(y[i] + wrong, I), "the inner sum is a factor")
+
+
+def given_of_a_sum(sign=1):
+    return D(a * Sum(x[i], I), Le(0, sign * Sum(x[i], I))).ge(0, "given")
+
+
+def cauchy_schwarz_of_a_product(wrong=1):
+    cs = lemmas.cauchy_schwarz().at({lemmas.x: Lambda(k, A[i, k]), lemmas.y: Lambda(k, B[k, j])}, i, j)
+    return D(Sum(A[i, k] * B[k, j], K) ** 2, cs).le(Sum(A[i, k] ** 2, K) * Sum(wrong * B[k, j] ** 2, K), "the lemma")
+
+
+def norm_of_a_sum(wrong=1):
+    """‖x + y‖ ≤ ‖x‖ + ‖y‖, from Cauchy–Schwarz."""
+    squares, others = (Sum(base[i] ** 2, I) for base in (lemmas.x, lemmas.y))
+    inner = lemma("inner", Sum(lemmas.x[i] * lemmas.y[i], I), lemmas.cauchy_schwarz())
+    inner = inner.le(sqrt(squares) * sqrt(others), "squares", by=Increasing(2)).qed()
+    total = D(sqrt(Sum((lemmas.x[i] + lemmas.y[i]) ** 2, I)), inner)
+    return total.le(sqrt(squares) + wrong * sqrt(others), "squares", by=Increasing(2))
+
+
+def sherman_morrison(wrong=1):
+    """(1 + u vᵀ)⁻¹ x = x − u (v·x)/(1 + v·u)."""
+    dot = Sum(y[k] * w[k], K)
+    solution = x[j] - wrong * w[j] * Sum(y[k] * x[k], K) / (1 + dot)
+    matrix = KroneckerDelta(i, j) + w[i] * y[j]
+    return D(Sum(matrix * solution, J), Ne(1 + dot, 0), ranges={i: (1, n)}).eq(x[i], "multiply out")
+
+
 FACTS = [
+    (norm_of_a_sum, (Rational(1, 2),)),
+    (sherman_morrison, (2,)),
+    (added, (2,)),
+    (scaled, (1,)),
+    (bernoulli, (1,)),
+    (growth, (1,)),
+    (factorial_above, (1,)),
+    (harmonic_below_log, (2,)),
+    (stirling, (Rational(1, 2),)),
+    (rectified, (1,)),
+    (in_cases, (1,)),
+    (pairs_of_coordinates, (1,)),
+    (exchanged, (j + 1,)),
+    (causal_rows, (2,)),
+    (triangle_of_pairs, (2,)),
+    (orthogonal_keeps_the_norm, (2,)),
+    (root_of_a_square, (-1,)),
+    (geometric_given, (2,)),
+    (tanh_as_exponentials, (1,)),
+    (layer_norm, (1,)),
+    (one_letter_twice, (1,)),
+    (given_of_a_sum, (-1,)),
+    (cauchy_schwarz_of_a_product, (Rational(1, 2),)),
     (rope_plane, (1,)),
     (rope_score, (1,)),
     (rope_norm, (-1,)),

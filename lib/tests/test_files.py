@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from killed import killed
+from kill_at_step import killed
 from smalltorch.files import in_one_line, replacing, write_text
 
 
@@ -43,6 +43,21 @@ def test_modes_and_links_stay(tmp_path):
     assert fresh.stat().st_mode == reference.stat().st_mode
 
 
+def test_a_file_is_on_the_disk_before_it_takes_the_place_of_another(tmp_path, monkeypatch):
+    """Where the power fails, a name may be on the disk before what it names, unless this was asked for first."""
+    path, done = tmp_path / "table.csv", []
+    path.write_text("old")
+
+    def fsync(descriptor, real=os.fsync):
+        real(descriptor)
+        done.append((os.fstat(descriptor).st_ino, os.fstat(descriptor).st_size, path.read_text()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write_text(path, "all of it")
+    assert done == [(path.stat().st_ino, len("all of it"), "old")]
+
+
+@pytest.mark.processes
 def test_killed_at_any_of_its_steps_it_leaves_the_old_file_or_the_new_one(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("old")
@@ -68,6 +83,7 @@ def test_a_file_needs_a_folder(tmp_path):
         write_text(tmp_path / "nowhere/table.csv", "")
 
 
+@pytest.mark.processes
 def test_a_full_disk_is_said_in_one_line_and_the_old_file_stays(tmp_path, capfd):
     path = tmp_path / "table.csv"
     path.write_text("old")

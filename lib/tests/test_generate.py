@@ -151,3 +151,16 @@ def test_a_token_of_probability_zero_is_never_drawn(u):
 def test_laws_that_are_none_are_refused(changes, message):
     with pytest.raises(ValueError, match=message):
         probabilities(**{"logits": torch.zeros(4), **changes})
+
+
+def test_a_temperature_that_underflows_leaves_the_most_probable_token():
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        for T in (1e-46, 1e-310, 5e-324):
+            p = probabilities(torch.tensor([1.0, 2.0, 3.0, 3.0], dtype=dtype), temperature=T)
+            assert p.dtype == dtype and p.tolist() == [0, 0, 0.5, 0.5]
+
+
+def test_the_least_float_bans_a_token():
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        banned = torch.tensor([1.0, torch.finfo(dtype).min, 1.0], dtype=dtype)
+        assert probabilities(banned).tolist() == [0.5, 0, 0.5]

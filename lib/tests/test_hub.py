@@ -105,6 +105,10 @@ def refused(name, reason):
             ".* its files hold, unknown to it, model.layers.3.mlp.up_proj.weight",
         ),
         (tiny_llama, [], {"model.layers.0.self_attn.q_proj.bias": torch.ones(24)}, ".*unknown to it, model.layers.0.*"),
+        (lambda: tiny_gpt(1), [], {"transformer.h.0.attn.bias": torch.ones(16)}, ".* unknown to it, transformer.h.0.*"),
+        (lambda: tiny_gpt(2), [], {"h.0.mlp.mask": torch.ones(1, 1, 16, 16)}, ".* unknown to it, h.0.mlp.mask"),
+        (tiny_bert, ["pooler.dense.bias"], {}, ".* its files lack pooler.dense.bias"),
+        (tiny_llama, [], {"classifier.weight": torch.ones(2, 24)}, ".* unknown to it, classifier.weight"),
         (lambda: tiny_llama().model, [], {"embed_norm.weight": torch.ones(24)}, ".* unknown to it, embed_norm.weight"),
     ],
 )
@@ -115,6 +119,19 @@ def test_tensors_that_are_missing_or_do_not_fit_are_refused(tmp_path, logged, bu
     assert logged == []
     transformers.AutoModel.from_pretrained(tmp_path, ignore_mismatched_sizes=True)
     assert len(logged) == 1  # a table of many lines, where nobody is quiet
+
+
+SIZES = dict(vocab_size=50, hidden_size=24, max_position_embeddings=16)
+
+
+def tiny_neox():
+    sizes = SIZES | dict(intermediate_size=20, num_hidden_layers=3, num_attention_heads=6)
+    return transformers.GPTNeoXForCausalLM(transformers.GPTNeoXConfig(**sizes))
+
+
+def tiny_neo():
+    sizes = SIZES | dict(num_layers=2, num_heads=6, attention_types=[[["global", "local"], 1]], window_size=4)
+    return transformers.GPTNeoForCausalLM(transformers.GPTNeoConfig(**sizes))
 
 
 HARMLESS = {"h.0.attn.bias": torch.ones(1, 1, 16, 16), "h.0.attn.masked_bias": torch.tensor(-1e4)}
@@ -129,6 +146,18 @@ HARMLESS = {"h.0.attn.bias": torch.ones(1, 1, 16, 16), "h.0.attn.masked_bias": t
         (lambda: tiny_llama().model, {}),
         (lambda: tiny_gpt(1), {f"transformer.{name}": t for name, t in HARMLESS.items()}),
         (lambda: tiny_gpt(2).transformer, HARMLESS),
+        (
+            tiny_neox,
+            {"embed_out.weight": torch.ones(50, 24), "gpt_neox.layers.0.attention.bias": HARMLESS["h.0.attn.bias"]},
+        ),
+        (lambda: tiny_neox().gpt_neox, {"layers.1.attention.masked_bias": HARMLESS["h.0.attn.masked_bias"]}),
+        (
+            tiny_neo,
+            {
+                "transformer.h.0.attn.attention.bias": HARMLESS["h.0.attn.bias"],
+                "transformer.h.1.attn.attention.masked_bias": HARMLESS["h.0.attn.masked_bias"],
+            },
+        ),
         (tiny_bert, {"embeddings.position_ids": torch.arange(16)[None]}),
         (lambda: transformers.BertForPreTraining(tiny_bert().config), {}),
         (lambda: transformers.BertForMaskedLM(tiny_bert().config), {}),
@@ -188,11 +217,36 @@ def test_the_code_of_a_model_is_never_run_and_nobody_is_asked(tmp_path, monkeypa
     (tmp_path / file).write_text(json.dumps(before | content | {"auto_map": classes}), encoding="utf-8")
     monkeypatch.setattr("builtins.input", lambda prompt="": pytest.fail(f"asked: {prompt}"))
     if content == {"model_type": "mine"}:
-        with refused(str(tmp_path), "ValueError: .* contains custom code .*"):
+        with refused(str(tmp_path), "its model_type is 'mine', which transformers .* code that comes with .*"):
             load(str(tmp_path))
     else:
         load(str(tmp_path))  # with the classes that transformers has for it
     assert not (tmp_path / "was run").exists()
+
+
+@pytest.mark.usefixtures("no_network")
+def test_nobody_is_asked_for_the_code_of_a_tokenizer(tmp_path, monkeypatch):
+    """Where `transformers` has no tokenizer for the model by itself."""
+    config = transformers.BloomConfig(vocab_size=8, hidden_size=8, n_layer=1, n_head=2)
+    file = save(transformers.BloomModel(config), tmp_path) / "tokenizer_config.json"
+    said = json.loads(file.read_text(encoding="utf-8"))
+    code = {"tokenizer_class": "Mine", "auto_map": {"AutoTokenizer": ["mine.Tokenizer", None]}}
+    file.write_text(json.dumps(said | code), encoding="utf-8")
+    monkeypatch.setattr("builtins.input", lambda prompt="": pytest.fail(f"asked: {prompt}"))
+    with refused(str(tmp_path), "ValueError: .* contains custom code .*"):
+        load(str(tmp_path))
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_head_may_give_the_tensors_other_names(tmp_path):
+    """LLaMA's head for questions calls "transformer." what its language model calls "model."."""
+    theirs = transformers.LlamaForQuestionAnswering(tiny_llama().config).eval()
+    model, _ = load(str(save(theirs, tmp_path)))
+    assert type(model).__name__ == "LlamaModel"
+    torch.testing.assert_close(model(TOKENS).last_hidden_state, theirs.transformer(TOKENS).last_hidden_state)
+    change(tmp_path, ["transformer.layers.1.mlp.down_proj.weight"])
+    with refused(str(tmp_path), "it is a LlamaModel, and its files lack .*"):
+        load(str(tmp_path))
 
 
 @pytest.mark.usefixtures("no_network")
@@ -201,7 +255,7 @@ def test_weights_are_never_unpickled(tmp_path, monkeypatch):
     torch.save(safetensors.load_file(tmp_path / "model.safetensors"), tmp_path / "pytorch_model.bin")
     (tmp_path / "model.safetensors").unlink()
     monkeypatch.setattr(torch, "load", lambda *arguments, **options: pytest.fail("unpickled"))
-    with refused(str(tmp_path), "OSError: .*model.safetensors.*"):
+    with refused(str(tmp_path), "it has no file model.safetensors, and weights of other formats are not read"):
         load(str(tmp_path))
 
 
@@ -226,6 +280,158 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path, file, content):
     (tmp_path / file).write_bytes(content)
     with refused(str(tmp_path), "[^\\n]*"):
         load(str(tmp_path))
+
+
+SHARD = "model-00001-of-00001.safetensors"
+
+
+def sharded(folder, shard=SHARD, **more):
+    """The folder with its weights in a shard, and an index that says they are in another file."""
+    save(tiny_bert(), folder)
+    names = dict.fromkeys(safetensors.load_file(folder / "model.safetensors"), shard)
+    (folder / "model.safetensors").rename(folder / SHARD)
+    index = {"metadata": {"total_size": 1}, "weight_map": names | more}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.usefixtures("no_network")
+def test_an_index_names_files_of_the_folder(tmp_path):
+    load(str(sharded(tmp_path)))
+
+
+def nothing_is_read(monkeypatch):
+    monkeypatch.setattr(torch, "load", lambda *arguments, **options: pytest.fail("unpickled"))
+    monkeypatch.setattr("safetensors.safe_open", lambda *arguments, **options: pytest.fail("read"))
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize(
+    ("shard", "reason"),
+    [
+        ("x.bin", "its index names 'x.bin', which is no file of the format safetensors"),
+        ("x.safetensors.bin", "its index names 'x.safetensors.bin', which is no file of the format safetensors"),
+        ("../outside.safetensors", "'../outside.safetensors' leads out of the folder; put a copy there instead"),
+        ("{outside}", "'.*/outside.safetensors' leads out of the folder; put a copy there instead"),
+        ("in/../../outside.safetensors", "'in/../../outside.safetensors' leads out of the folder; .*"),
+        ("link.safetensors", "'link.safetensors' leads out of the folder; put a copy there instead"),
+        ("in/outside.safetensors", "'in/outside.safetensors' leads out of the folder; put a copy there instead"),
+    ],
+)
+@pytest.mark.parametrize("all_of_it", [True, False])
+def test_an_index_that_names_other_files_is_refused_before_anything_is_read(
+    tmp_path, monkeypatch, shard, reason, all_of_it
+):
+    outside = tmp_path / "outside.safetensors"
+    shard = shard.format(outside=outside)
+    folder = sharded(tmp_path / "model", *[shard] * all_of_it, **{"embeddings.LayerNorm.bias": shard})
+    safetensors.save_file(safetensors.load_file(folder / SHARD), outside, metadata={"format": "pt"})
+    torch.save(safetensors.load_file(folder / SHARD), folder / "x.bin")
+    torch.save(safetensors.load_file(folder / SHARD), folder / "x.safetensors.bin")
+    if shard.startswith("link"):
+        (folder / "link.safetensors").symlink_to(outside)
+    (folder / "in").symlink_to(tmp_path)
+    nothing_is_read(monkeypatch)
+    with refused(str(folder), reason):
+        load(str(folder))
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("file", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_file_that_is_a_link_to_elsewhere_is_refused(tmp_path, monkeypatch, file):
+    folder = save(tiny_bert(), tmp_path / "model")
+    (folder / file).rename(tmp_path / file)
+    (folder / file).symlink_to(tmp_path / file)
+    nothing_is_read(monkeypatch)
+    with refused(str(folder), f"'{file}' leads out of the folder; put a copy there instead"):
+        load(str(folder))
+
+
+@pytest.mark.usefixtures("no_network")
+def test_a_hub_keeps_the_files_beside_the_folder(tmp_path):
+    folder = save(tiny_bert(), tmp_path / "snapshots" / "0")
+    (tmp_path / "blobs").mkdir()
+    (folder / "model.safetensors").rename(tmp_path / "blobs" / "1")
+    (folder / "model.safetensors").symlink_to(tmp_path / "blobs" / "1")
+    load(str(folder))
+    (folder / "config.json").rename(tmp_path / "snapshots" / "config.json")  # of this hub, and no file of the model
+    (folder / "config.json").symlink_to(tmp_path / "snapshots" / "config.json")
+    with refused(str(folder), "'config.json' leads out of the folder; put a copy there instead"):
+        load(str(folder))
+
+
+def configure(folder, **said):
+    before = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(before | said), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"_attn_implementation": "owner/repo"},
+        {"_attn_implementation": "sdpa"},
+        {"attn_implementation": "owner/repo"},
+        {"_attn_implementation_internal": "owner/repo:kernel"},
+        {"_experts_implementation": "owner/repo"},
+        {"transformers_weights": "../other.safetensors"},
+        {"transformers_weights": "adapter_model.bin"},
+        {"fusion_config": {"patch_embeddings": True}},
+        {"kernel_config": {"a": "owner/repo"}, "use_kernels": True},
+        {"return_dict": False},
+        {"auto_map": {"AutoModel": "owner/repo--mine.Model", "AutoConfig": "owner/repo--mine.Config"}},
+        {"sub": [{"_attn_implementation": "owner/repo"}]},
+    ],
+)
+def test_a_configuration_says_nothing_of_files_and_code(tmp_path, monkeypatch, said):
+    theirs = tiny_bert().eval()
+    configure(save(theirs, tmp_path), **said)
+    monkeypatch.setattr(torch, "load", lambda *arguments, **options: pytest.fail("unpickled"))
+    model, _ = load(str(tmp_path))
+    assert model.config._attn_implementation == "eager" and "owner/repo" not in repr(model.config)
+    torch.testing.assert_close(model(TOKENS).last_hidden_state, theirs(TOKENS).last_hidden_state)
+
+
+@pytest.mark.usefixtures("no_network")
+def test_what_another_place_would_have_to_complete_is_refused(tmp_path):
+    configure(save(tiny_bert(), tmp_path / "quantised"), quantization_config={"quant_method": "fp8"})
+    with refused(str(tmp_path / "quantised"), r"its weights are quantised \(quantization_config\); take a copy .*"):
+        load(str(tmp_path / "quantised"))
+    save(tiny_bert(), tmp_path / "adapter")
+    (tmp_path / "adapter" / "adapter_config.json").write_text('{"base_model_name_or_path": "owner/repo"}')
+    with refused(str(tmp_path / "adapter"), "it holds an adapter, whose model is elsewhere; merge the two, .*"):
+        load(str(tmp_path / "adapter"))
+
+
+LARGER = "its configuration asks for a far larger model than its files hold, .*"
+
+
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize(
+    ("build", "said", "reason"),
+    [
+        *((build, {name: 10**9}, f"its configuration has {name} = 1000000000, far more than its files hold")
+          for build, name in ((tiny_bert, "num_hidden_layers"), (lambda: tiny_gpt(2), "n_layer"),
+                              (tiny_llama, "num_hidden_layers"), (tiny_bert, "num_labels"))),
+        (tiny_bert, {"num_hidden_layers": 1000}, LARGER),
+        (tiny_bert, {"hidden_size": 6 * 10**8}, LARGER),
+        (tiny_bert, {"intermediate_size": 10**9}, LARGER),
+        (tiny_bert, {"vocab_size": 10**9}, LARGER),
+        (tiny_bert, {"max_position_embeddings": 10**9}, LARGER),
+        (tiny_llama, {"intermediate_size": 10**8}, LARGER),
+        (lambda: tiny_gpt(2), {"n_positions": 10**9}, LARGER),
+    ],
+)  # fmt: skip
+def test_a_model_much_larger_than_its_files_is_refused_before_it_is_built(tmp_path, monkeypatch, build, said, reason):
+    configure(save(build(), tmp_path), **said)
+    monkeypatch.setattr(transformers.AutoModel, "from_pretrained", lambda *_, **__: pytest.fail("built"))
+    start = time.perf_counter()
+    with refused(str(tmp_path), reason):
+        load(str(tmp_path))
+    assert time.perf_counter() - start < 10
+    hooks = torch.nn.modules.module._global_parameter_registration_hooks
+    assert not hooks and not torch.nn.modules.module._global_buffer_registration_hooks
 
 
 # --- the network ------------------------------------------------------------------------------------------------------
@@ -307,13 +513,31 @@ def test_what_a_hub_says_is_said(monkeypatch):
         load("someone/some-model")
 
 
-def test_a_hub_that_knows_the_name_is_asked_for_the_rest(monkeypatch):
+NEVER_FETCHED = [
+    "modeling_mine.py",
+    "pytorch_model.bin",
+    "pytorch_model-00001-of-00002.bin",
+    "model.pkl",
+    "onnx/model.onnx",
+]
+
+
+def test_a_hub_that_knows_the_name_is_asked_for_the_rest(tmp_path, monkeypatch):
+    """For data: neither for code nor for pickles."""
+    save(tiny_bert(), tmp_path)
+    asked = []
+
+    def fetch(name, ignore_patterns, local_files_only):
+        asked.append((name, local_files_only))
+        assert not list(huggingface_hub.utils.filter_repo_objects(NEVER_FETCHED, ignore_patterns=ignore_patterns))
+        files = [path.name for path in tmp_path.iterdir()]
+        assert list(huggingface_hub.utils.filter_repo_objects(files, ignore_patterns=ignore_patterns)) == files
+        return str(tmp_path)
+
     monkeypatch.setattr(huggingface_hub.HfApi, "model_info", lambda self, name, timeout: None)
-    monkeypatch.setattr(
-        transformers.AutoModel, "from_pretrained", lambda name, local_files_only, **options: 1 / local_files_only
-    )
-    with refused("someone/some-model", "ZeroDivisionError: .*"):
-        load("someone/some-model")
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", fetch)
+    assert type(load("someone/some-model")[0]).__name__ == "BertModel"
+    assert asked == [("someone/some-model", False)]
 
 
 def test_no_error_has_two_lines():

@@ -14,6 +14,8 @@ import torch.distributed as dist
 from smalltorch.parallel import launch as launcher
 from smalltorch.parallel.launch import WorkerError, launch
 
+pytestmark = pytest.mark.processes
+
 SECONDS = 20  # for an error, start of the workers not included, on a busy machine
 
 
@@ -96,35 +98,6 @@ def patient(seconds):
 def test_who_works_for_long_is_not_taken_for_silent(monkeypatch):
     monkeypatch.setattr(launcher, "SILENT", 5.0)
     assert launch(patient, 2, 7.0) == [0, 1]
-
-
-class Seen:
-    """A worker as the launcher sees it: when it comes to grief, and what is said of it then."""
-
-    ready, done, log = True, False, Path(os.devnull)
-
-    def __init__(self, name, after=0.0, complaint=None, silent=0.0):
-        self.name, self.due, self.later = name, time.monotonic() + after, complaint
-        self.beaten = time.monotonic() - silent
-
-    def look(self):
-        pass
-
-    def complaint(self):
-        return self.later if time.monotonic() >= self.due else None
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_who_is_found_dead_a_moment_later_is_the_one_that_the_others_suffered_from(first, unenforced):
-    workers = [Seen("suffers", 0.0, (7.0, "failed")), Seen("dies", launcher.SETTLE / 3, (-2, "was ended"))]
-    with pytest.raises(WorkerError, match=r"^dies was ended$"):
-        launcher._watch(workers[:: 1 - 2 * first], 60.0)
-
-
-def test_of_two_that_are_silent_the_longer_is_named(unenforced):
-    workers = [Seen("short", silent=launcher.SILENT + 1), Seen("long", silent=launcher.SILENT + 2)]
-    with pytest.raises(WorkerError, match="^long has given no sign of life"):
-        launcher._watch(workers, 60.0)
 
 
 def test_the_time_limit_is_one(tmp_path):

@@ -2,7 +2,9 @@
 
 import copy
 import json
+import math
 import pickle
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -17,6 +19,7 @@ from smalltorch.engine.ledger import Chapter, cited, executed, none_possible
 from smalltorch.engine.refusal import StepError
 from smalltorch.engine.schema import CHAPTER_MIME, RECORD_MIME, Evidence, read_closing, read_records
 from smalltorch.engine.verify import at_most, computed, equal, fact, fails, measured
+from smalltorch.engine.words import held
 
 CLAIMS = """\
 id,source,place,claim,chapter
@@ -33,7 +36,7 @@ def book(tmp_path, monkeypatch):
     (tmp_path / "book" / "claims.csv").write_text(CLAIMS, encoding="utf-8")
     (tmp_path / "book" / "references.bib").write_text("@book{hardy1920,\n}\n@misc { key, }\n", encoding="utf-8")
     monkeypatch.setattr(data, "BOOK", tmp_path / "book")
-    for kept in ("_executed", "_stated", "_failed", "_begun"):
+    for kept in ("_executed", "_stated", "_failed", "_begun", "_promised"):
         monkeypatch.setattr(ledger, kept, [])
 
 
@@ -82,6 +85,30 @@ def test_bars_and_line_breaks_stay_within_their_cell():
     c.settle("S0-2.1-eq1", "S0-2.1-eq2", verdict="true", holds="Both,\nand $|x|$.", by=[left("derived", "done")])
     for line in c.close()._repr_mimebundle_()["text/markdown"].splitlines()[:4]:
         assert line.replace(r"\|", "").count("|") == 4
+
+
+@pytest.mark.parametrize("verdict", ["true", "true if small"])
+@pytest.mark.parametrize(
+    "by",
+    [
+        lambda: [fact("a theorem", [("1", 1, 1)])],
+        lambda: [fact("a theorem", [("1", 1, 1)]), fact("another", [("2", 2, 2)])],
+        lambda: [fact("a theorem", [("1", 1, 1)]), left("verified")],
+    ],
+)
+def test_a_plain_fact_does_not_make_true(by, verdict):
+    c = chapter()
+    with pytest.raises(ValueError, match="needs evidence of kind cited, computed, derived, measured, proved in text"):
+        settle(c, *by(), verdict=verdict)
+    settle(c, *by(), square(), verdict=verdict)
+    settle(c, *by(), verdict="imprecise", ids=("S0-2.1-eq2",))
+
+
+@pytest.mark.parametrize("at", ["all n", " every real t", "any matrix", "for all n", "Each token", None])
+def test_no_computation_is_made_for_all(at, unenforced):
+    with pytest.raises(ValueError, match="at must name the sizes, inputs or models that were computed"):
+        computed("a theorem", [("1", 1, 1)], at=at)
+    computed("a theorem", [("1", 1, 1)], at="all-MiniLM-L6-v2")
 
 
 @pytest.mark.parametrize("verdict", ["true", "true if small", "false"])
@@ -277,11 +304,11 @@ def test_a_derivation_says_what_it_shows():
     evidence = counted().evidence
     assert evidence.shows == ("Sum(A[i, j], (i, 1, n), (j, 1, n)) = n, where A ≥ 0; n integer and > 0",)
     assert evidence.given == ("Sum(A[i, j], (j, 1, n)) = 1 for all i",)
-    assert (evidence.scope, evidence.by) == ("all n", ("normal form",))
+    assert (evidence.scope, evidence.by) == ("all n; A ≥ 0", ("normal form",))
     assert evidence.instance.startswith("n = 2, A[") and evidence.instance.endswith(" more")
-    assert evidence.label == "proved for all n, with 1 hypothesis"
+    assert evidence.label == "proved for all n; A ≥ 0, with 1 hypothesis"
     plain = square().evidence
-    assert (plain.given, plain.instance, plain.label) == ((), "", "proved for all real r and t")
+    assert (plain.given, plain.instance, plain.label) == ((), "", "proved for real r, t")
     assert plain.shows == ("(r + t)**2 = r**2 + 2*r*t + t**2, where r, t real",)
 
 
@@ -313,8 +340,9 @@ def test_numeric_checks_say_what_they_show():
     assert equal("x² = x²", numbers, lambda z: numbers(z), domain=lambda z: z, shapes=[(2,)]).evidence.shows == (
         "x² = x²",
     )
+    assert "of size 2, not attacked; allowance 1e-12" in below.text and below.scope.endswith("inputs, of size 2")
     broken = fails(
-        "x² ≤ 0", numbers, lambda z: 0 * z[:, 0], domain=lambda z: z, shapes=[(2,)], against="C1 C2"
+        "x² ≤ 0", numbers, lambda z: 0 * z[:, 0], domain=lambda z: z, shapes=[(2,)], against="C1 C2", hypothesis=None
     ).evidence
     assert broken.about == ("C1", "C2") and broken.shows == ("x² ≤ 0",)
     source = cited("hardy1920", "key", for_="the constant")
@@ -473,7 +501,9 @@ def test_what_is_cited_is_in_the_bibliography_and_was_read_for_something(keys, f
 )
 def test_a_counterexample_refutes_the_claim_that_it_was_made_for(against, ids, verdict, complaint):
     c = chapter()
-    broken = fails("x² ≤ 0", numbers, lambda z: 0 * z[:, 0], domain=lambda z: z, shapes=[(2,)], against=against)
+    broken = fails(
+        "x² ≤ 0", numbers, lambda z: 0 * z[:, 0], domain=lambda z: z, shapes=[(2,)], against=against, hypothesis=None
+    )
     by = [broken, square()] if verdict.startswith("true") else [broken]
     with pytest.raises(ValueError, match=complaint):
         settle(c, *by, verdict=verdict, ids=ids)
@@ -482,7 +512,9 @@ def test_a_counterexample_refutes_the_claim_that_it_was_made_for(against, ids, v
 
 def test_a_counterexample_against_two_claims_settles_both():
     c, both = chapter(), "S0-2.1-eq1 S0-2.1-eq2"
-    broken = fails("x² ≤ 0", numbers, lambda z: 0 * z[:, 0], domain=lambda z: z, shapes=[(2,)], against=both)
+    broken = fails(
+        "x² ≤ 0", numbers, lambda z: 0 * z[:, 0], domain=lambda z: z, shapes=[(2,)], against=both, hypothesis=None
+    )
     settle(c, broken, verdict="false", ids=tuple(both.split()))
 
 
@@ -502,6 +534,11 @@ def of_two(wrong) -> dict:
         lambda: computed("c", [("1", 1, 2)]),
         lambda: fact("c", [("1", 1, 2)]),
         lambda: Contrasts("seeds", {"m": {"above": 2}}).measured("m", [1.0, 1.1, 0.9, 1.0, 1.2]),
+        lambda: Contrasts("seeds", {"m": {"above": 2}}).measured("other", [1.0, 1.1, 0.9, 1.0, 1.2]),
+        lambda: Contrasts("seeds", {"m": {"above": 1.234567}}),
+        lambda: held(numbers=[("it is 3.5", math.pi)]),
+        lambda: held(numbers=[("it is 3.14", 3.14)]),
+        lambda: held(relations=[(r"$a<b$", math.pi, 3.0)]),
         lambda: identity("wrong", r + t, r - t, "no", scope="all"),
         lambda: identity("nothing", r, r, "no", scope="all"),
         lambda: Derivation("wrong", scope="all").start(r).le(t, because="no"),
@@ -541,13 +578,36 @@ def test_a_derivation_is_finished(begun):
         c.close()
 
 
-def test_a_chapter_that_is_opened_anew_forgets():
-    chapter()
-    with pytest.raises(StepError):
-        identity("wrong", r, t, "no", scope="all")
+@pytest.mark.parametrize("opened_before", [True, False])
+@pytest.mark.parametrize(
+    ("left_behind", "complaint"),
+    [
+        (lambda: identity("wrong", r, t, "no", scope="all"), "a check did not pass: StepError"),
+        (lambda: held(numbers=[("it is 3.5", math.pi)]), "a check did not pass: VerificationError"),
+        (lambda: Derivation("left-open", scope="all").start(r**2), "never finished by qed"),
+        (lambda: Contrasts("seeds", {"growth": {"above": 2}}), "stated, but not measured: growth"),
+    ],
+)
+def test_a_chapter_that_is_opened_anew_does_not_forget(left_behind, complaint, opened_before):
+    if opened_before:
+        chapter()
+    with suppress(StepError, AssertionError):
+        left_behind()
     c = chapter()
     settle(c, square(), ids=("S0-2.1-eq1", "S0-2.1-eq2"))
-    assert c.close().closing.executed == 1
+    with pytest.raises(AssertionError, match=f"{complaint}.*; when that is mended, restart the kernel"):
+        c.close()
+
+
+def test_each_contrast_that_was_stated_is_measured():
+    c = chapter()
+    stated = Contrasts("seeds", {"growth": {"above": 0.5}, "share": {"above": 0.1}})
+    stated.measured("growth", [1.0, 1.1, 0.9, 1.0, 1.2])
+    settle(c, square(), ids=("S0-2.1-eq1", "S0-2.1-eq2"))
+    with pytest.raises(AssertionError, match="chapter 'norms': stated, but not measured: share"):
+        c.close()
+    stated.measured("share", [1.0, 1.1, 0.9, 1.0, 1.2])
+    assert c.close().closing.executed == 3
 
 
 @pytest.mark.parametrize("of", ["", " ", "the riemann hypothesis", "Norms", "norms_first", None, 3, "norms-"])

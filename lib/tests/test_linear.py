@@ -96,3 +96,11 @@ def test_gates_are_refused(gate):
     for form in (parallel, recurrent, lambda *inputs: chunked(*inputs, 2)):
         with pytest.raises(ValueError, match="alpha"):
             form(Q, K, V, alpha)
+
+
+def test_features_of_negative_numbers_are_exponentials_to_the_last_digit():
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        X = torch.linspace(-30 if dtype != torch.float16 else -8, 0, 50, dtype=dtype)
+        exact = X.double().exp()
+        assert ((elu_plus_one(X).double() / exact - 1).abs() <= 2 * torch.finfo(dtype).eps).all()
+    assert elu_plus_one(torch.tensor([-torch.inf, -1e4])).tolist() == [0, 0]

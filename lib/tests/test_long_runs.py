@@ -1,19 +1,35 @@
 """The runner of the long runs: it keeps what is done, goes on after kills, and notices code that has changed."""
 
-import ast
 import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from smalltorch.experiments import depth_without_skips, first_steps, past_length, placement, reach, runner
+from smalltorch.experiments import (
+    changed_images,
+    depth_without_skips,
+    eviction,
+    few_labels,
+    first_steps,
+    forecasts,
+    past_length,
+    placement,
+    position_codes,
+    recall,
+    runner,
+    stand_ins,
+    stopped_pairs,
+)
 from smalltorch.experiments.runner import confirm, fingerprints, run, used_by
 from smalltorch.experiments.table import FOLDER, head_of, read
 
@@ -77,6 +93,7 @@ def asked(folder: Path) -> list[str]:
     return (folder / "toy.log").read_text().split()
 
 
+@pytest.mark.processes
 def test_a_run_makes_a_table_and_leaves_nothing_else(toy, capfd):
     made = experiment(toy)
     run(made)
@@ -88,11 +105,13 @@ def test_a_run_makes_a_table_and_leaves_nothing_else(toy, capfd):
     assert "3 of 3 done, 0 running, about 0 minutes left" in said
 
 
+@pytest.mark.processes
 def test_a_worker_that_dies_loses_nothing(toy):
     run(experiment(toy, "--fatal", "1"))
     assert [line["square"] for line in read(toy / "table.csv")] == ["0", "1", "4"] and (toy / "toy.died").exists()
 
 
+@pytest.mark.processes
 def test_a_run_that_was_killed_goes_on_where_it_was(toy):
     command = [sys.executable, "-m", "toy", "--out", "table.csv", "--workers", "1", "--pause", "0.5"]
     running = subprocess.Popen(command, cwd=toy, start_new_session=True, stderr=subprocess.DEVNULL)
@@ -109,12 +128,185 @@ def test_a_run_that_was_killed_goes_on_where_it_was(toy):
     assert "of 3 cases were done before" in ended.stderr and "0" not in asked(toy)[len(before) :]
 
 
+@pytest.mark.processes
 def test_a_scheduler_that_does_not_answer_is_an_error(toy, monkeypatch):
     monkeypatch.setattr(runner, "PATIENCE", "1s")
-    with pytest.raises(OSError, match="Timed out trying to connect to tcp://127.0.0.1:9"):
+    with pytest.raises(SystemExit, match="^the scheduler of tcp://127.0.0.1:9 is gone or does not answer: start it "):
         run(experiment(toy, "--scheduler", "tcp://127.0.0.1:9"))
 
 
+DASK = (sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--no-dashboard", "--port")
+WORKER = (sys.executable, "-m", "distributed.cli.dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard")
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def until(condition, running):
+    while not condition():
+        assert running.poll() is None
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def cluster(toy):
+    """A scheduler: its address, its process, and what starts a worker for it in a folder, whose modules it finds."""
+    address, begun = f"tcp://127.0.0.1:{(port := free_port())}", []
+
+    def start(command, folder):
+        begun.append(subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        return begun[-1]
+
+    yield address, start([*DASK, str(port)], toy), lambda folder: start([*WORKER, address], folder)
+    for process in begun:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.processes
+def test_where_the_scheduler_dies_the_last_line_says_what_to_do(toy, cluster):
+    address, scheduler, worker = cluster
+    worker(toy)
+    command = [sys.executable, "-m", "toy", "--out", "table.csv", "--pause", "0.5", "--count", "20"]
+    running = subprocess.Popen([*command, "--scheduler", address], cwd=toy, stderr=subprocess.PIPE, text=True)
+    until(lambda: list(toy.glob("table.unfinished/*.json")), running)
+    scheduler.kill()
+    said = running.communicate(timeout=60)[1].splitlines()
+    assert running.returncode == 1 and "Traceback" not in "".join(said)
+    assert said[-1] == (
+        f"the scheduler of {address} is gone or does not answer: start it again; "
+        "then the same command goes on with what is missing"
+    )
+    assert list(toy.glob("table.unfinished/*.json"))
+
+
+@pytest.mark.processes
+def test_a_worker_that_has_other_code_is_not_believed(toy, cluster):
+    """As where the workers of a cluster have another version, or the code changes while a run goes on."""
+    address, _, worker = cluster
+    (toy / "older").mkdir()
+    (toy / "older/toy.py").write_text(TOY.replace("n, n**2", "n, n**3"))
+    worker(toy / "older")
+    with pytest.raises(SystemExit, match="a worker has other code than this run began with: give it this code; then"):
+        run(experiment(toy, "--scheduler", address))
+    assert not list(toy.glob("table.unfinished/*.json")) and not (toy / "table.csv").exists()
+
+
+@pytest.mark.processes
+def test_a_case_that_kills_its_workers_is_named_in_the_last_line(toy, monkeypatch):
+    (toy / "toy.py").write_text(TOY.replace(' and not Path(__file__).with_suffix(".died").exists()', ""))
+    with pytest.raises(SystemExit, match=r"^each worker that was given \{'n': 1, .*\} died: see whether its memory "):
+        run(experiment(toy, "--fatal", "1", "--count", "2"))
+
+
+# --- what was kept, without a scheduler -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def alone(toy, monkeypatch):
+    """The cases are computed here, until one is fatal."""
+
+    def computed(made, missing):
+        for k in missing:
+            if made.cases[k]["n"] == made.options.fatal:
+                raise KeyboardInterrupt
+            yield k, runner.rows_of("toy", made.cases[k])
+
+    monkeypatch.setattr(runner, "_computed", computed)
+    (toy / "toy.died").touch()  # what is fatal is so no more
+    return toy
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("4\n", "5\n"), r"table.csv: a case gives \['2', '4'\], and the table has \['2', '5'\]; make it anew"),
+        (("experiment: ", "experiment: 0"), "table.csv: its experiment has changed; make the table anew"),
+    ],
+)
+def test_a_table_of_other_numbers_or_of_another_experiment_is_not_confirmed(alone, change, message):
+    run(made := experiment(alone, "--count", "3"))
+    path = alone / "table.csv"
+    confirm(replace(made, again=made.cases[2:]))
+    path.write_text(path.read_text().replace(*change))
+    with pytest.raises(ValueError, match=f"^{message}"):
+        confirm(replace(made, again=made.cases[2:]))
+
+
+class Cancelled(Exception):
+    pass
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("outcome", "line"),
+    [
+        (Cancelled("scheduler-connection-lost"), "the scheduler of tcp://there:1 is gone or does not answer: start it"),
+        (OSError("closed"), "the scheduler of tcp://there:1 is gone or does not answer: start it again"),
+        (Killed("4 workers"), r"each worker that was given \{'n': 0, .*\} died: see whether its memory suffices"),
+        (("other code", [["0", "0"]]), "a worker has other code than this run began with: give it this code"),
+        (None, ""),
+    ],
+)
+def test_what_ends_a_run_is_said_in_its_last_line(toy, monkeypatch, outcome, line):
+    """Dask's part is played by these: what becomes of a case, and how it is told."""
+
+    class Task:
+        def result(self):
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome or runner.with_code("toy", {"n": 0, "pause": 0.0, "fatal": -1})
+
+    class Client(nullcontext):
+        def __init__(self, address, timeout):
+            super().__init__(self)
+            assert (address, timeout) == ("tcp://there:1", runner.PATIENCE)
+
+        submit = staticmethod(lambda *given, pure: Task())
+        scheduler_info = staticmethod(lambda n_workers: {"workers": [1]})
+
+    names = {"CancelledError": Cancelled, "KilledWorker": Killed, "Client": Client, "LocalCluster": None}
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(**names, as_completed=list))
+    made = experiment(toy, "--scheduler", "tcp://there:1", "--count", "1")
+    if line:
+        with pytest.raises(SystemExit, match=f"^{line}.*; then the same command goes on with what is missing$"):
+            run(made)
+        assert not list(toy.glob("table.unfinished/*")) and not (toy / "table.csv").exists()
+    else:
+        run(made)
+        assert read(toy / "table.csv") == [{"n": "0", "square": "0"}]
+
+
+def test_what_other_code_has_kept_goes_into_no_table(alone, monkeypatch):
+    """Neither of another experiment nor of another library; what the same code has kept does."""
+    with pytest.raises(KeyboardInterrupt):
+        run(experiment(alone, "--fatal", "2"))
+    source = (alone / "toy.py").read_text()
+    (alone / "toy.py").write_text(source.replace("n, n**2", "n, n**3"))
+    sys.modules.pop("toy")
+    with pytest.raises(KeyboardInterrupt):
+        run(experiment(alone, "--fatal", "2"))
+    assert asked(alone) == ["0", "1"] * 2
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(runner, "fingerprint", lambda paths, root: "another library")
+        run(experiment(alone, "--fatal", "2"))
+    assert asked(alone) == ["0", "1"] * 3
+    with pytest.raises(KeyboardInterrupt):
+        run(experiment(alone, "--fatal", "2"))
+    assert asked(alone) == ["0", "1"] * 3
+    made = experiment(alone, "--fatal", "2")
+    made.options.fatal = -1  # the cases stay the same
+    run(made)
+    assert asked(alone)[6:] == ["2"] and [line["square"] for line in read(alone / "table.csv")] == ["0", "1", "8"]
+
+
+@pytest.mark.processes
 def test_a_case_confirms_the_table_and_its_library(toy, capsys):
     made = experiment(toy)
     run(made)
@@ -125,6 +317,7 @@ def test_a_case_confirms_the_table_and_its_library(toy, capsys):
     assert "are as stored" in capsys.readouterr().out
 
 
+@pytest.mark.processes
 def test_what_all_cases_are_given_changes_no_fingerprint(toy, capsys):
     """Such as a folder; and where some cases cannot be computed, one of the others confirms the table."""
     made = experiment(toy)
@@ -143,6 +336,7 @@ def test_what_all_cases_are_given_changes_no_fingerprint(toy, capsys):
         assert said in capsys.readouterr().out
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("square", [0, 1, 4])
 def test_other_numbers_are_not_confirmed(toy, square):
     made = experiment(toy, "--count", "3")
@@ -184,25 +378,25 @@ def test_what_changes_the_numbers_changes_the_fingerprint(toy):
 
 def test_the_library_that_is_used_is_found_through_other_modules():
     found = used_by("smalltorch.experiments.placement")
-    assert {"models", "attention", "train", "engine.sample", "spectral", "norm", "block"} <= set(found)
-    assert not {"experiments.table", "experiments.runner", "files", "experiments.placement", "plot"} & set(found)
-
-
-def test_an_import_within_a_function_counts():
-    (node,) = (
-        n
-        for n in ast.walk(ast.parse("def f():\n    from smalltorch.norm import LayerNorm"))
-        if isinstance(n, ast.ImportFrom)
-    )
-    assert runner._imported(node) == ["norm"]
+    used = ("models", "attention", "train", "engine/sample", "spectral", "norm", "block")
+    assert {f"smalltorch/{name}.py" for name in used} <= set(found)
+    others = ("experiments/table", "experiments/runner", "files", "experiments/placement", "plot", "__init__")
+    assert not {f"smalltorch/{name}.py" for name in others} & set(found)
 
 
 MODULES = {
     "placement": placement,
     "depth_without_skips": depth_without_skips,
     "first_steps": first_steps,
-    "reach": reach,
+    "position_codes": position_codes,
     "past_length": past_length,
+    "eviction": eviction,
+    "stopped_pairs": stopped_pairs,
+    "stand_ins": stand_ins,
+    "recall": recall,
+    "changed_images": changed_images,
+    "few_labels": few_labels,
+    "forecasts": forecasts,
 }
 TABLES = sorted(path.name for path in FOLDER.glob("*.csv"))
 

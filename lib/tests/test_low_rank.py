@@ -232,3 +232,11 @@ def test_dropout_that_is_on_is_refused():
     with pytest.raises(ValueError, match="layers: expected layers that do the same"):
         run_reversible([layer], *X)
     run_reversible([layer.eval()], *X)
+
+
+def test_what_overflows_when_it_is_mixed_is_refused():
+    big, one = torch.full((1, 3), 1e200, dtype=torch.float64), torch.ones(3, 2).double()
+    with pytest.raises(ValueError, match="^E, K: expected sizes"):
+        linformer(one, 1e200 * one, one, big, big / big)
+    with pytest.raises(ValueError, match="^F, V: expected sizes"):
+        linformer(one, one, 1e200 * one, big / big, big)

@@ -5,11 +5,15 @@ import importlib.util
 import re
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
+import families
 import pytest
 import torch
+from families import save
 
 from smalltorch import data, measure, weights
+from smalltorch.figures.plot import figure
 from smalltorch.models import Decoder
 from smalltorch.spectral import spectral_norm, uniform_causal
 
@@ -40,7 +44,8 @@ def folder(request, tmp_path):
 
 def test_a_saved_model_is_measured_text_by_text(folder):
     model, tokenizer = weights.load(str(folder))
-    n, lower, upper = measure.norms_by_layer(model, tokenizer, TEXTS)
+    n, lower, upper, layers, rows = measure.norms_by_layer(model, tokenizer, TEXTS)
+    assert layers == [1, 2] and rows.eq(1).all()
     assert n.tolist() == [3, 5, 1, 3] and lower.shape == upper.shape == (2, 4, 2)
     for i, text in enumerate(TEXTS):
         A = model(**tokenizer(text, return_tensors="pt"), output_attentions=True).attentions
@@ -56,7 +61,7 @@ def test_both_bounds_of_each_norm_are_kept(folder, monkeypatch):
         return SimpleNamespace(lower=norm / 2, upper=2 * norm)
 
     monkeypatch.setattr(measure, "spectral_norm", wide)  # its own bounds are too close to be told apart
-    _, lower, upper = measure.norms_by_layer(*weights.load(str(folder)), TEXTS)
+    _, lower, upper, *_ = measure.norms_by_layer(*weights.load(str(folder)), TEXTS)
     assert torch.equal(upper, 4 * lower) and (lower >= 0.5).all()
 
 
@@ -256,13 +261,129 @@ def test_installed_model():
         pytest.skip(f"the trained weights are not installed: {weights.INSTALL_WEIGHTS}")
     model, tokenizer = weights.load("minilm")
     texts = data.text("longer").splitlines()[:3]
-    n, lower, upper = measure.norms_by_layer(model, tokenizer, texts)
+    n, lower, upper, *_ = measure.norms_by_layer(model, tokenizer, texts)
     assert lower.shape == (6, 3, 12) and (upper <= (1 + 1e-4) * lower).all()
     assert (upper >= 1).all() and (lower <= n[:, None].double().sqrt() * (1 + 1e-6)).all()
     alone = measure.norms_by_layer(model, tokenizer, texts[1:2])
     torch.testing.assert_close(alone.lower[:, 0], lower[:, 1], rtol=2e-4, atol=0)
     with pytest.raises(ValueError, match="texts: expected 1 to 512 tokens each"):
         measure.norms_by_layer(model, tokenizer, ["word " * 600])
+
+
+def of_family(kind, tmp_path):
+    """A tiny random model of this type, loaded, and its folder."""
+    save(families.build(kind), tmp_path / kind)
+    return *weights.load(str(tmp_path / kind)), str(tmp_path / kind)
+
+
+LETTERS = "a b c d e f g h a"
+
+
+@pytest.fixture
+def measured(tmp_path, capsys):
+    """What the command prints for such a model, and the rows of its table and of its CSV file."""
+
+    def run(kind, text=LETTERS):
+        (tmp_path / "texts.txt").write_text(text, encoding="utf-8")
+        *_, folder = of_family(kind, tmp_path)
+        try:
+            measure.main([folder, "--texts", str(tmp_path / "texts.txt"), "--out", str(tmp_path / "out")])
+        except SystemExit as error:
+            assert error.code == 2
+            said = capsys.readouterr()
+            assert said.out == "" and not (tmp_path / "out.csv").exists()
+            return said.err.splitlines()[-1]
+        out = capsys.readouterr().out
+        printed = [line.split() for line in out.splitlines() if line[:5].strip().isdigit() and line[5] == " "]
+        return out, printed, list(csv.DictReader((tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()))
+
+    return run
+
+
+def test_layers_keep_the_numbers_that_the_model_gives_them(measured, tmp_path):
+    _, printed, rows = measured("jamba")  # its first layer has a state and no attention
+    assert {row["layer"] for row in rows} == {"2"} and [row[0] for row in printed] == ["2"]
+    spectrum = measure.norms_by_layer(*weights.load(str(tmp_path / "jamba")), [LETTERS])
+    _, ax = figure()
+    measure.draw(ax, spectrum)
+    assert ax.lines[0].get_xdata().tolist() == [2]
+    with pytest.raises(ValueError, match=r"layers: expected shape \(layer=1,?\), got \(2,\)"):
+        measure.table(spectrum._replace(layers=[1, 2]))
+
+
+def test_rows_that_do_not_sum_to_1_have_baselines_of_their_own(measured, tmp_path):
+    out, printed, _ = measured("gpt_oss")  # a number beside the logits takes part of each row's weight
+    least, uniform, greatest = map(float, re.findall(r"(?:least possible|causal|greatest possible) ([\d.]+)", out))
+    assert "rows of A do not sum to 1" in out and 0 < least < 1 and greatest < 3
+    assert all(least <= float(row[2]) <= float(row[3]) <= greatest for row in printed)
+    model, tokenizer = weights.load(str(tmp_path / "gpt_oss"))
+    A = measure.attention_of(model, torch.tensor([tokenizer(LETTERS)["input_ids"]])).double()
+    spectrum = measure.norms_by_layer(model, tokenizer, [LETTERS])
+    torch.testing.assert_close(spectrum.rows, A.sum(-1).norm(dim=-1) / 3)
+    assert measure.baselines(spectrum.n, spectrum.rows)[::2] == (spectrum.rows.min(), 3 * spectrum.rows.max())
+    assert (spectrum.rows <= spectrum.upper).all() and (spectrum.lower <= 3 * spectrum.rows).all()
+
+
+def test_baselines_for_rows_by_hand():
+    """Of two heads and two texts: means over the texts, then the least of the one and the greatest of the other."""
+    rows = torch.tensor([[[0.5, 0.25], [1.0, 0.75]]], dtype=torch.float64)
+    one, _, root_n = measure.baselines(torch.tensor([1, 4]), rows)
+    assert (one, root_n) == (0.5, 1.25)
+
+
+@pytest.mark.parametrize(("dtype", "sums"), [(torch.float32, 1 + 2e-6), (torch.bfloat16, 1 + 2**-8)])
+def test_rounding_is_no_other_baseline(dtype, sums):
+    A = torch.eye(4).expand(2, 1, 3, 4, 4).to(dtype)
+    assert measure._rows(A * sums).eq(1).all() and measure._rows(A * 0.9).lt(0.92).all()
+
+
+def test_one_row_or_one_head_that_does_not_sum_to_1_is_enough(capsys):
+    A = torch.eye(2).double() * torch.tensor([[0.5], [1.5]])  # on average they do
+    assert measure._rows(A) == pytest.approx(1.25**0.5)
+    norms = torch.ones(1, 1, 2).double()
+    measure.print_table(measure.Spectrum(torch.tensor([2]), norms, norms, rows=torch.tensor([[[1.0, 0.5]]])))
+    assert "rows of A do not sum to 1 (root mean square of a head's: 0.500 to 1.000)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (
+            "longformer",
+            "expected attention of 8 tokens to 8 tokens, got shape (4, 8, 5) of a LongformerModel, which cuts",
+        ),
+        ("funnel", "expected attention of one shape in every layer, got (4, 8, 8) and (4, 4, 8) of a FunnelModel"),
+        ("t5", "expected an encoder or a decoder, got a T5Model, which has both, "),
+        ("mamba", "expected attention weights, got none; a MambaModel does not have or show them; try another family"),
+        ("squeezebert", "expected attention of at least 0, got -"),
+    ],
+)
+@pytest.mark.parametrize("text", [LETTERS, "a b c d e"])  # the second is as long as Longformer's window
+def test_what_is_no_matrix_of_all_tokens_is_refused_before_a_line_is_printed(measured, kind, said, text):
+    assert measured(kind, text).startswith(f"python -m smalltorch.measure: error: MODEL: {said}")
+
+
+@pytest.mark.usefixtures("unenforced")
+def test_attention_that_is_not_n_by_n_comes_with_a_warning(tmp_path):
+    model, tokenizer, _ = of_family("longformer", tmp_path)
+    with pytest.warns(UserWarning, match="expected attention of 3 tokens to 3 tokens, got shape"):
+        A = measure.attention_of(model, torch.tensor([[2, 3, 4]]))
+    assert A.shape == (2, 1, 4, 3, 5)
+
+
+def test_positions_begin_behind_the_padding(measured, tmp_path):
+    model, tokenizer, _ = of_family("roberta", tmp_path)  # 64 positions, of which padding has the second
+    measure.norms_by_layer(model, tokenizer, ["a " * 62])
+    assert "--texts: expected 1 to 62 tokens each, got 63 in line 1" in measured("roberta", "a " * 63)
+
+
+@pytest.mark.parametrize("title", ["模型 mit Leerzeichen", "byte \udcff", "line\nbell\x07"])
+def test_a_title_in_any_script_is_written_in_silence(tmp_path, recwarn, title):
+    norms = torch.ones(1, 1, 1, dtype=torch.float64)
+    measure.write_figure(tmp_path / "out.svg", title, measure.Spectrum(torch.tensor([1]), norms, norms))
+    svg = (tmp_path / "out.svg").read_text(encoding="utf-8")
+    ElementTree.fromstring(svg)
+    assert not recwarn.list and measure._printable(title) in svg
 
 
 def test_each_cell_of_the_table_is_of_its_layer_head_and_text(tmp_path):

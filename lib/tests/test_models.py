@@ -176,8 +176,8 @@ def test_a_cache_that_does_not_fit_is_refused_and_stays(name):
     K, V = cache[1]
     layers = len(cache)
     wrong = {
-        f"cache: expected \\[\\] or a part for each of {layers} layers, got {layers - 1} parts": cache[:-1],
-        "cache: expected the same tokens in all layers, got \\[4, 5\\]": [
+        f"cache: expected \\[\\] or a part for each of {layers} layers, got {layers - 1} parts; try \\[\\]": cache[:-1],
+        "cache: expected the same tokens in all layers, got \\[4, 5\\] of them; try \\[\\]": [
             cache[0],
             [K[:, :, :4], V[:, :, :4]],
             *cache[2:],
@@ -275,7 +275,7 @@ def test_causal_or_not():
         model = drawn(TinyLM(4, 6, causal=causal))
         same = (model(tokens)[:, :4] - model(changed)[:, :4]).abs().max() < 1e-12
         assert same == causal
-    with pytest.raises(ValueError, match="tokens: expected at most 6 per row, got 7"):
+    with pytest.raises(ValueError, match=re.escape("tokens: expected at most 6 per row, got 7; try tokens[:, -6:]")):
         model(torch.zeros(1, 7, dtype=torch.long))
 
 
@@ -372,18 +372,19 @@ def test_bad_input_is_named(decoder, encoder):
         encoder([1, 2, 3])
     with pytest.raises(ValueError, match="mask: expected a boolean tensor"):
         decoder(tokens, torch.ones(5, 5))
-    with pytest.raises(ValueError, match="mask: expected none beside a cache, got one"):
+    with pytest.raises(ValueError, match="mask: expected none beside a cache, got one; try cache=None"):
         decoder(tokens, causal_mask(5)[None, None], [])
-    with pytest.raises(ValueError, match="tokens: expected at most 8 per row, got 9"):
+    with pytest.raises(ValueError, match=re.escape("tokens: expected at most 8 per row, got 9; try tokens[:, :8]")):
         encoder(torch.zeros(1, 9, dtype=torch.long))
     with pytest.raises(ValueError, match=re.escape("segments: expected shape (2, 5), got (2, 4)")):
         encoder(tokens, torch.zeros(2, 4, dtype=torch.long))
     model = GPT(20, 12, 1, 3, 8, "pre")
-    with pytest.raises(ValueError, match="tokens: expected at most 8 per row, got 9"):
+    too_many = re.escape("tokens: expected at most 8 per row, got 9; try tokens[:, -8:]")
+    with pytest.raises(ValueError, match=f"^{too_many}$"):
         model(torch.zeros(1, 9, dtype=torch.long))
     cache = []
     model(torch.zeros(1, 6, dtype=torch.long), cache=cache)
-    with pytest.raises(ValueError, match="tokens: expected at most 8 per row, got 9"):
+    with pytest.raises(ValueError, match=f"^{too_many} with a new cache$"):
         model(torch.zeros(1, 3, dtype=torch.long), cache=cache)
     with pytest.raises(ValueError, match=re.escape("tokens: expected shape (batch, n), got (3,)")):
         model(torch.zeros(3, dtype=torch.long))
@@ -484,7 +485,8 @@ def test_sizes_that_mean_nothing_are_refused(build):
             continue
         wrong = {str: ("Pre",), float: (-1e-6, math.nan), int: (-1, 2.0), type(None): ("Pre",)}[type(value)]
         for bad in (*wrong, 0) if isinstance(value, int) else wrong:
-            with pytest.raises(ValueError, match=rf"^{name}: expected .*, got {bad!r}$"):
+            instead = rf"; try int\({name}\)" if bad == 2.0 else ""
+            with pytest.raises(ValueError, match=rf"^{name}: expected .*, got {bad!r}{instead}$"):
                 build(**good | {name: bad})
 
 
@@ -497,15 +499,15 @@ def test_what_looks_inside_names_bad_arguments():
     tokens, rng = torch.zeros(1, 3, dtype=torch.long), generator("any")
     model = GPT(9, 8, 1, 2, 5, "pre")
     for look in (attention_matrices, queries_and_keys):
-        with pytest.raises(ValueError, match="^model: expected a Decoder or Encoder, got GPT"):
+        with pytest.raises(ValueError, match=r"^model: expected a Decoder or Encoder, got GPT; try observe\(model, "):
             look(model, tokens)
     with pytest.raises(ValueError, match="^model: expected a Module, got int"), observe(3, PreLN):
         pass
-    with pytest.raises(ValueError, match="^kind: expected a type or tuple, got str"), observe(model, "PreLN"):
+    with pytest.raises(ValueError, match="^kind: expected a type or tuple, got str; try the"), observe(model, "PreLN"):
         pass
     for arguments, message in (
         ((TinyLM(9, 5), rng), "model: expected a GPT, got TinyLM"),
-        ((model, 3), "rng: expected a Generator, got int"),
+        ((model, 3), r"rng: expected a Generator, got int; try np.random.default_rng\(0\)"),
         ((model, rng, -0.1), "std: expected a finite number of at least 0, got -0.1"),
     ):
         with pytest.raises(ValueError, match=f"^{message}"):

@@ -1,11 +1,14 @@
-"""Optimisers that remember less: against other implementations, and against what their papers write, literally."""
+"""Optimisers: against torch's, transformers' and other implementations, and against what their papers write."""
+
+import math
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers.optimization import Adafactor
 
-from smalltorch.optim import adafactor_steps, adam_mini_steps, lion_steps, sm3_bounds
-from smalltorch.optimise import adam_steps
+from smalltorch.optim import adafactor_steps, adam_mini_steps, adam_steps, lion_steps, sm3_bounds
 
 
 def gradients(*shape):
@@ -88,3 +91,53 @@ def test_adam_mini_as_written():
             v = (1 - 0.999) * sum(x * x for x in g) / 3 + 0.999 * v
             for k in range(3):
                 assert step[k] == pytest.approx(m[k] / (1 - 0.9**t) / ((v / (1 - 0.999**t)) ** 0.5 + 1e-8))
+
+
+@pytest.mark.parametrize("betas", [(0.9, 0.999), (0.0, 0.99), (0.95, 0.0)])
+@pytest.mark.parametrize("optimiser", [torch.optim.Adam, torch.optim.AdamW])
+def test_adam_takes_torchs_steps(betas, optimiser):
+    G = torch.randn(12, 6, dtype=torch.float64)
+    parameter = torch.nn.Parameter(torch.zeros(6, dtype=torch.float64))
+    theirs = optimiser([parameter], lr=1.0, betas=betas, eps=1e-3, weight_decay=0.0)
+    for g, step in zip(G, adam_steps(G, *betas, eps=1e-3), strict=True):
+        before = parameter.detach().clone()
+        parameter.grad = g.clone()
+        theirs.step()
+        torch.testing.assert_close(before - parameter.detach(), step)
+
+
+def test_adam_that_is_told_nothing_has_torchs_constants():
+    defaults = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))]).defaults
+    G = torch.randn(5, 4, dtype=torch.float64)
+    torch.testing.assert_close(adam_steps(G), adam_steps(G, *defaults["betas"], defaults["eps"]), rtol=0, atol=0)
+
+
+@given(st.floats(-100, 100).filter(lambda g: abs(g) > 0.01), st.integers(1, 30))
+def test_constant_gradients_give_steps_of_one(g, t):
+    found = adam_steps(torch.full((t, 2), g, dtype=torch.float64), eps=1e-14)
+    torch.testing.assert_close(found, torch.full_like(found, math.copysign(1, g)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"beta_1": 1.0}, "beta_1: expected a number below 1, got 1.0"),
+        ({"beta_2": 1.5}, "beta_2: expected a number below 1, got 1.5"),
+        ({"beta_2": -0.1}, "beta_2: expected a finite number of at least 0"),
+        ({"eps": 0}, "eps: expected a number above 0, got 0"),
+    ],
+)
+def test_adam_refuses_what_has_no_mean(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        adam_steps(torch.ones(2, 3), **wrong)
+
+
+def test_adam_wants_a_gradient():
+    with pytest.raises(ValueError, match="G: expected no empty axis"):
+        adam_steps(torch.ones(0, 3))
+
+
+def test_a_gradient_that_is_not_a_number_is_not_hidden_by_its_sign():
+    for bad in (torch.nan, torch.inf):
+        with pytest.raises(ValueError, match="^G: expected finite entries"):
+            lion_steps(torch.tensor([[1.0], [bad], [1.0]]))

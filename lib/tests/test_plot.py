@@ -6,7 +6,8 @@ import re
 import matplotlib.pyplot as plt
 import pytest
 
-from smalltorch import data, plot
+from smalltorch import data
+from smalltorch.figures import plot
 
 
 @pytest.fixture(autouse=True)

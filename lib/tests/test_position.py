@@ -98,7 +98,8 @@ def test_sizes_that_mean_nothing_are_refused():
     for code, arguments in ((sinusoids, dict(n=3, d=4, start=2)), (tape, dict(n=3, d=4))):
         for name in arguments:
             for bad in (-1, 2.0) if name == "start" else (-1, 2.0, 0):
-                with pytest.raises(ValueError, match=rf"^{name}: expected .*, got {bad!r}$"):
+                instead = rf"; try int\({name}\)" if bad == 2.0 else ""
+                with pytest.raises(ValueError, match=rf"^{name}: expected .*, got {bad!r}{instead}$"):
                     code(**arguments | {name: bad})
 
 
@@ -566,3 +567,12 @@ def test_a_shift_of_all_positions_leaves_rotary_attention_alone():
     for mask in (None, causal_mask(5)):
         near, far = (attention(rope(Q, start=p), rope(K, start=p), V, mask)[0] for p in (0, 1000))
         close(far, near, rtol=1e-10, atol=1e-11)
+
+
+@pytest.mark.parametrize("base", [1.001, 2.0, 1e4, 1e6])
+@pytest.mark.parametrize("trained", [1, 4, 64, 4096, 10**13])
+def test_yarn_keeps_its_sentence_for_every_base_and_length(base, trained):
+    theta = frequencies(64, base)
+    turns, share = theta * trained / (2 * math.pi), yarn(64, base, 4.0, trained)[0] / theta
+    assert (share[turns > 32] == 1).all() and torch.allclose(share[turns < 1], torch.tensor(0.25).double())
+    assert ((share >= 0.25 - 1e-12) & (share <= 1)).all()

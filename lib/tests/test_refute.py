@@ -60,9 +60,21 @@ def test_hypotheses_are_met():
     assert refute(r**2, ">", S(0), [Given(Ne(r, 0))]) is None
 
 
-def test_what_is_not_rational_is_left_alone():
-    assert refute(exp(1 + r**2), "≤", S(0), []) is None
+def test_what_is_not_rational_is_compared_in_intervals():
+    assert refute(exp(1 + r**2), "≤", S(0), []) is not None and refute(exp(r), ">", S(0), []) is None
 
 
 def test_the_same_values_every_time():
     assert refute(r * t, "≥", a, []) == refute(r * t, "≥", a, [])
+
+
+def test_entries_that_no_instance_speaks_of():
+    """x[i + 1] = 2 x[i] for all i: what it says of x[50] is not looked at, so nothing is said."""
+    doubled = Given(Eq(x[i + 1], 2 * x[i]), (i,))
+    assert refute(x[50], "=", 2**50 * x[0], [doubled]) is None
+    assert refute(x[1], "=", 3 * x[0], [doubled]) is not None
+
+
+def test_indices_stay_in_their_ranges():
+    assert refute(x[i] * (i - 1), "=", S(0), [], {i: (S(1), S(1))}) is None
+    assert refute(n - i, "≥", S(0), [], {i: (S(1), n)}) is None and refute(i - n, "≥", S(0), []) is not None

@@ -1,5 +1,7 @@
+import ast
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.func import grad, jacrev, vmap
 
+from smalltorch import shapes
 from smalltorch.attention import causal_mask
 from smalltorch.norm import rms_norm
 from smalltorch.shapes import (
@@ -167,12 +170,14 @@ def test_a_mask_never_enlarges_the_scores(shape, pairs):
             fits = allowed and torch.broadcast_shapes(shape, scores) == scores
         except RuntimeError:
             fits = False
-        if fits:
+        if fits and len(scores) == 4 == scores[0] and tuple(shape) == (4, 4):
+            with says("mask: expected all axes (4, 2, 4, 4), for two could be (query, key) or (batch, key), got two"):
+                check_mask(mask, scores, mask.device, pairs=pairs)
+            check_mask(mask.tril(), scores, mask.device, pairs=pairs)
+        elif fits:
             check_mask(mask, scores, mask.device, pairs=pairs)
         else:
-            with pytest.raises(
-                ValueError, match="^mask: expected shape .*, got .*; a padding mask .* is written padding"
-            ):
+            with pytest.raises(ValueError, match="^mask: expected shape .*, got .*; a padding mask .* is written mask"):
                 check_mask(mask, scores, mask.device, pairs=pairs)
 
 
@@ -184,8 +189,59 @@ def test_bad_masks_are_named():
         check_mask([[True]], scores, cpu)
     with says("mask: expected a tensor on cpu, got one on meta"):
         check_mask(x(2, 2, 5, 5, device="meta").bool(), scores, cpu)
-    with says("mask: expected shape (2, 2, 5, 5), or 1 in place of a size, got (5, 5); a padding mask"):
+    with pytest.raises(ValueError, match=r"got \(5, 5\); .* and one \(query, key\) for all mask\[None, None\]$"):
         check_mask(causal_mask(5), scores, cpu)
+    check_mask(causal_mask(5)[None, None], scores, cpu)
+
+
+# --- what to try instead -------------------------------------------------------------------------------------------
+
+heads = (2, 4, 7, 3)  # (batch, head, key, d_h)
+SLIPS = {  # what each message says, the argument, and the check
+    "A.mT": (x(3, 7), lambda A: check_shapes(Q=(x(5, 3), "query d_h"), A=(A, "... key d_h"))),
+    "A.transpose(-3, -2)": (x(2, 7, 4, 3), lambda A: check_shapes(Q=(x(heads), "... query d_h"), A=(A, "... key d_h"))),
+    "A[None]": (x(5).long(), lambda A: check_tokens(A=(A, "batch n", 9))),
+    "A.squeeze()": (x(1, 3), lambda A: check_shapes(X=(x(2, 3), "n d"), A=(A, "d"))),
+    "A[0]": ((x(2, 3), x(2, 2)), lambda A: check_shapes(A=(A, "n d"))),
+    "torch.stack(A)": ([x(3), x(3)], lambda A: check_shapes(A=(A, "n d"))),
+    "torch.as_tensor(A)": (np.ones((2, 3)), lambda A: check_floats(A=(A, "n d"))),
+    "A.float()": (x(3).int(), lambda A: check_floats(A=(A, "d"))),
+    "A.to(torch.float64)": (x(3), lambda A: check_floats(X=(x(2, 3).double(), "n d"), A=(A, "d"))),
+    "A.to(torch.float16)": (x(3).int(), lambda A: check_floats(X=(x(2, 3).half(), "n d"), A=(A, "d"))),
+    "A.long()": (x(2, 3), lambda A: check_tokens(A=(A, "batch n", 9))),
+    "A.bool()": (x(5, 5).int(), lambda A: check_mask(A, (5, 5), A.device, "A")),
+    "A.bool(), or A == 0 if it is one to be added": (x(5, 5), lambda A: check_mask(A, (5, 5), A.device, "A")),
+    "int(A)": (4.0, lambda A: check_integers(1, A=A)),
+    "A.item()": (torch.tensor(0.5), lambda A: check_numbers(0, A=A)),
+}
+
+
+@pytest.mark.parametrize("said", SLIPS)
+def test_what_a_message_says_can_be_typed(said):
+    A, check = SLIPS[said]
+    with pytest.raises(ValueError, match=f"^A: expected .*, got .*; try {re.escape(said)}$"):
+        check(A)
+    for typed in said.removesuffix(" if it is one to be added").split(", or "):
+        check(eval(typed, {"A": A, "torch": torch}))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: check_shapes(A=(x(5, 4), "key 3")),
+        lambda: check_shapes(A=(None, "n d")),
+        lambda: check_shapes(X=(x(5, 2, 3), "... n d"), A=(x(4, 2, 3), "... n d")),
+        lambda: check_floats(A=(x(3).cfloat(), "d")),
+        lambda: check_floats(X=(x(3), "d"), A=(x(3, device="meta"), "d")),
+        lambda: check_integers(1, A=2.5),
+        lambda: check_integers(3, A=2.0),
+        lambda: check_numbers(0, A=math.nan),
+        lambda: check_type(int, A="3"),
+    ],
+)
+def test_where_no_slip_explains_it_nothing_is_said(wrong):
+    with pytest.raises(ValueError, match="^A: expected [^;]*, got [^;]*$"):
+        wrong()
 
 
 # --- entries -------------------------------------------------------------------------------------------------------
@@ -213,6 +269,45 @@ def test_overflow_is_refused_and_what_was_not_finite_spreads():
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_checked_is_converted():
+    """NumPy's integers wrap, and their floats round; so the checks return Python's own."""
+    n, m = check_integers(1, n=np.int8(100), m=7)
+    assert (type(n), n * n, type(m)) == (int, 10_000, int) and type(check_integers(0, k=np.uint8(3))) is int
+    a, b, c = check_numbers(0, a=np.float16(0.5), b=np.int32(2**30), c=2)
+    assert [type(x) for x in (a, b, c)] == [float, int, int] and b * b == 2**60
+    for bad in (True, np.bool_(True), np.array(3), torch.tensor(3), 10**400, math.nan):
+        with says("a: expected a finite number"):
+            check_numbers(0, a=bad)
+    with says("n: expected an integer of at least 1, got array(3); try int(n)"):
+        check_integers(1, n=np.array(3))
+
+
+def test_no_function_throws_away_what_was_converted():
+    folder, checks = Path(shapes.__file__).parent, {"check_integers", "check_numbers"}
+    for path in folder.rglob("*.py"):
+        if path.parent.name in ("engine", "experiments"):  # numbers of their own, and of a command line
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+                name = getattr(node.value.func, "id", "")
+                names = [k.value for k in node.value.keywords if isinstance(k.value, ast.Name)]
+                assert not (name in checks and names), f"{path.name}, line {node.lineno}: {ast.unparse(node)}"
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_tensors_that_are_not_dense_are_named():
+    nested = torch.nested.nested_tensor([torch.eye(2), torch.eye(3)])
+    for bad, kind in ((nested, "nested"), (torch.eye(2).to_sparse(), "torch.sparse_coo"), (x(2, 2), None)):
+        for call in (lambda: check_floats(A=(bad, "n n")), lambda: check_type(torch.Tensor, A=bad)):  # noqa: B023
+            if kind is None:
+                call()
+            else:
+                with says(f"A: expected a dense tensor, got one that is {kind}; try A.to_"):
+                    call()
+    with says("mask: expected a dense tensor"):
+        check_mask(torch.eye(2).bool().to_sparse(), (2, 2), torch.device("cpu"))
 
 
 def test_numbers_in_their_range():

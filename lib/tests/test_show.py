@@ -33,6 +33,7 @@ SHOWN = [
     ((math.inf,), "inf"),
     ((math.nan,), "nan"),
     ((12345.678, 7), "12345.68"),
+    ((0.375 - 3e-8, 2), "0.38"),  # as float32 may have it
 ]
 
 
@@ -43,7 +44,7 @@ def test_number(arguments, text):
 
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300), st.integers(1, 6))
 def test_number_is_near(x, digits):
-    assert abs(float(number(x, digits)) - x) <= 0.5000001 * 10 ** (1 - digits) * abs(x) + 1e-300
+    assert abs(float(number(x, digits)) - x) <= 0.501 * 10 ** (1 - digits) * abs(x) + 1e-300
     assert not number(x, digits).startswith("-0 ") and number(x, digits) != "-0"
 
 

@@ -461,6 +461,7 @@ def test_an_estimate_is_a_number(dtype, size, scale):
     torch.testing.assert_close(found, norm(attention_matrix(q, k, True, scale)), rtol=0.03, atol=0)
 
 
+@pytest.mark.processes
 def test_matrix_free_memory_is_linear():
     """In a process of its own: the peak of 4096 tokens is far below one matrix of float32."""
     code = """

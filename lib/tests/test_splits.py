@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.utils import parameters_to_vector
 
@@ -14,6 +15,7 @@ from smalltorch.block import FFN, PostLN, PreLN
 from smalltorch.norm import LayerNorm
 from smalltorch.parallel.demonstrations import demonstrate, handed_over
 from smalltorch.parallel.launch import launch
+from smalltorch.parallel.splits import RingHeads, SplitHeads, ring_attention, run_pipeline
 from smalltorch.parallel.volume import bubble, earliest, gpipe, one_f_one_b, ring_sent, share
 
 RATE, STEPS, PARTS = 0.01, 4, 5
@@ -51,6 +53,7 @@ def alone(model=None, X=None, Y=None):
     return parameters_to_vector(model.parameters()).detach()
 
 
+@pytest.mark.processes
 @BOTH
 @pytest.mark.parametrize("way", ["data", "zero", "fsdp"])
 def test_one_large_batch(processes, way):
@@ -59,6 +62,7 @@ def test_one_large_batch(processes, way):
         assert (worker["data"]["wrong"] - alone()).abs().max() > 1e-3
 
 
+@pytest.mark.processes
 @BOTH
 def test_one_large_batch_of_texts(processes):
     states, targets, _ = given()[7]
@@ -69,6 +73,7 @@ def test_one_large_batch_of_texts(processes):
         assert (worker["data, a layer"]["wrong"] - wanted).abs().max() > 1e-3
 
 
+@pytest.mark.processes
 @BOTH
 def test_shards(processes):
     n = len(alone())
@@ -79,6 +84,7 @@ def test_shards(processes):
         assert worker["fsdp"]["calls"] == {kind: STEPS * count for kind, count in worker["fsdp"]["theirs"].items()}
 
 
+@pytest.mark.processes
 @BOTH
 def test_the_ring(processes):
     x = parameters_to_vector(given()[0].parameters()).detach()
@@ -89,6 +95,7 @@ def test_the_ring(processes):
         assert worker["data"]["bytes"] == {"all-reduce": 8 * STEPS * len(x)}
 
 
+@pytest.mark.processes
 @BOTH
 def test_heads_and_hidden_features(processes):
     block, Z = copy.deepcopy(given()[3]), given()[4].clone().requires_grad_()
@@ -116,6 +123,7 @@ def test_heads_and_hidden_features(processes):
         )
 
 
+@pytest.mark.processes
 @BOTH
 def test_tokens(processes):
     block, Z = given()[3:5]
@@ -129,6 +137,7 @@ def test_tokens(processes):
     assert (rows[2] - plain).abs().max() > 1e-2
 
 
+@pytest.mark.processes
 @BOTH
 def test_layers(processes):
     layers, text = given()[5:7]
@@ -154,6 +163,7 @@ def test_layers(processes):
             assert times == sorted(times)
 
 
+@pytest.mark.processes
 @BOTH
 def test_federated_averaging_ends_at_its_fixed_point(processes):
     A, c = (x[:processes].flatten() for x in given()[8:])
@@ -162,6 +172,7 @@ def test_federated_averaging_ends_at_its_fixed_point(processes):
         assert float(end) == pytest.approx(float((pull * c).sum() / pull.sum()), rel=1e-9)
 
 
+@pytest.mark.processes
 @BOTH
 def test_what_is_counted(processes):
     padded = sum(processes * -(-p.shape[0] // processes) * p[0].numel() for p in given()[0].parameters())
@@ -192,6 +203,30 @@ def test_the_bubble_of_a_schedule(schedule):
             total = max(row[-1][1] for row in times)
             for row in times:
                 assert 1 - Fraction(sum(end - begin for begin, end in row), total) == bubble(stages, parts)
+
+
+@pytest.fixture
+def group_of_one():
+    """All collectives of one process, which is this one."""
+    dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+    yield
+    dist.destroy_process_group()
+
+
+def test_what_is_split_among_one_is_the_whole(group_of_one):
+    """Told nothing, all look at all tokens, and a step lasts as long as it takes."""
+    heads, X = MultiHead(12, 3, bias=True).double(), torch.randn(7, 12).double()
+    right, A = heads(X)
+    torch.testing.assert_close(SplitHeads(heads, slice(0, 3))(X), (right, A), **CLOSE)
+    torch.testing.assert_close(RingHeads(heads, 7, False)(X)[0], right, **CLOSE)
+    Q, K, V = torch.randn(3, 2, 7, 4).double()
+    torch.testing.assert_close(ring_attention(Q, K, V, 7), F.scaled_dot_product_attention(Q, K, V), **CLOSE)
+    stage = torch.nn.Linear(12, 12).double()
+    done, most, losses = run_pipeline(stage, gpipe(1, 0, 2), [X[:4], X[4:]], lambda y, part: y.square().sum())
+    whole = stage(X).square().sum()
+    torch.testing.assert_close(sum(losses), whole, **CLOSE)
+    torch.testing.assert_close(stage.weight.grad, torch.autograd.grad(whole, stage.weight)[0], **CLOSE)
+    assert most == 2 and len(done) == 4 and done[-1].ended - done[0].begun < 5
 
 
 def test_an_order_that_cannot_be_is_refused():

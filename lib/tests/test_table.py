@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from killed import killed
+from kill_at_step import killed
 from smalltorch.experiments import table
 from smalltorch.experiments.table import head_of, read, renewed, store, stored
 
@@ -44,6 +44,7 @@ def test_a_table_that_was_cut_off_anywhere_is_refused(folder):
             stored("runs")
 
 
+@pytest.mark.processes
 def test_killed_at_any_of_its_steps_storing_leaves_the_old_table_or_the_new_one(folder):
     path = folder / "runs.csv"
     store(path, "smalltorch.experiments.runs", "0", "1 minute", COLUMNS, LINES[:1], PRINTS)
@@ -66,8 +67,8 @@ def test_killed_at_any_of_its_steps_storing_leaves_the_old_table_or_the_new_one(
         ("depth_without_skips", "13c43ed5a139cdc4"),
         ("depth_without_skips_again", "ad3176044a978941"),
         ("first_steps", "17d70bbb42788d42"),
-        ("reach", "c0068cc7bc8e3e06"),
-        ("reach_again", "66a727a8ad976295"),
+        ("position_codes", "c0068cc7bc8e3e06"),
+        ("position_codes_again", "66a727a8ad976295"),
     ],
 )
 def test_a_stored_table_is_the_one_that_was_made(name, digest):

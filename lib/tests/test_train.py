@@ -273,6 +273,7 @@ print(json.dumps([run.losses.tolist(), source.rate]))
 """
 
 
+@pytest.mark.processes
 def test_the_same_numbers_with_two_threads_and_other_instructions():
     other = dict(OMP_NUM_THREADS="2", ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE", ONEDNN_MAX_CPU_ISA="SSE41")
     path = os.pathsep.join(sys.path)

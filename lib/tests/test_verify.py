@@ -77,8 +77,9 @@ def test_a_small_violation_after_equality_is_noticed():
     def lhs(x):
         return 1 + 1e-9 * (l2(x) > 20).double()
 
-    with pytest.raises(VerificationError):
+    with pytest.raises(VerificationError) as broken:
         vectors("1 ≤ 1", lhs, one)
+    assert "allowance" not in str(broken.value)
 
 
 def test_a_violation_after_inputs_of_ratio_minus_infinity():
@@ -95,7 +96,9 @@ def test_a_violation_after_inputs_of_ratio_minus_infinity():
 def test_the_allowance_is_for_rounding():
     with pytest.raises(VerificationError):
         vectors("1 ≤ 1", lambda x: one(x) * (1 + 1e-11), one)
-    vectors("1 ≤ 1", lambda x: one(x) * (1 + 1e-11), one, allowance=1e-10)
+    with pytest.raises(VerificationError, match="by more than rounding explains and less than the allowance of 1e-10"):
+        vectors("1 ≤ 1", lambda x: one(x) * (1 + 1e-11), one, allowance=1e-10)
+    vectors("1 ≤ 1", lambda x: one(x) * (1 + 1e-11), one, allowance=1e-10, because="slack on purpose")
     for allowance in (-1.0, 0.5, math.nan):
         with pytest.raises(ValueError, match="allowance must lie"):
             vectors("1 ≤ 1", one, one, allowance=allowance)
@@ -531,7 +534,7 @@ def test_zero_needs_its_scale(small):
 
 def test_a_counterexample_shows_that_it_is_one():
     check = fails("1.0011 ≤ 1", lambda x: 1.0011 * one(x), one, **PLANE)
-    assert check.evidence.text == "counterexample, 1.0011 ≤ 1: 1.001 > 1.000"
+    assert check.evidence.text == "counterexample, 1.0011 ≤ 1: 1.001 > 1.000, by 0.0011; normal input, 2"
     near = fails("c ≤ 1", lambda x: (1 + 1e-7) * one(x), one, by=1 + 1e-8, **PLANE)
     assert near.text.startswith("fails: left 1.0000001, right 1.0000000")
 
@@ -552,6 +555,60 @@ def test_a_hypothesis_is_dropped_in_the_same_call():
     assert "\n  without signs: fails: left" in repr(check) and "\n  without sum 1: fails: left" in repr(check)
     with pytest.raises(VerificationError, match="‖p‖ ≤ 1, without anything: no counterexample"):
         at_most("‖p‖ ≤ 1", **setting, without={"anything": softmax})
+
+
+def test_what_is_not_dropped_holds_at_the_counterexample():
+    def one_each(x):
+        return (x.sum(-1) - 1).abs() < 1e-9
+
+    def non_negative(x):
+        return (x >= 0).all(-1)
+
+    def signed(z):
+        return z - z.mean(-1, keepdim=True) + 1 / z.shape[-1]
+
+    both = {"sum 1": one_each, "signs": non_negative}
+    setting = {"lhs": l2, "rhs": one, "domain": lambda z: z.softmax(-1), "shapes": [(3,)], "hypothesis": both}
+    check = at_most("‖p‖ ≤ 1", **setting, without={"signs": signed, "sum 1": torch.abs})
+    assert not non_negative(check.without["signs"].at[None]) and one_each(check.without["signs"].at[None])
+    with pytest.raises(ValueError, match="hypothesis 'sum 1': violated by an input of the normal input"):
+        at_most("‖p‖ ≤ 1", **setting, without={"signs": free})
+    with pytest.raises(ValueError, match="without must name hypotheses, among sum 1, signs, got length"):
+        at_most("‖p‖ ≤ 1", **setting, without={"length": free})
+    with pytest.raises(ValueError, match="hypothesis 'sum 1': violated"):
+        at_most("‖p‖ ≤ 1", **setting | {"domain": torch.abs})
+    bounded = setting | {
+        "hypothesis": {"small": lambda x: l2(x) < 1e6},
+        "domain": torch.tanh,
+        "rhs": lambda x: 2 * one(x),
+    }
+    with pytest.raises(VerificationError, match="without small: the counterexample satisfies it"):
+        at_most("‖p‖ ≤ 2", **bounded, without={"small": free})
+
+
+def test_a_claim_is_refuted_where_it_speaks():
+    refuted = {"lhs": l1, "rhs": l2, "domain": free, "shapes": [(4,)], "against": "C1"}
+    with pytest.raises(ValueError, match="hypothesis must be given against C1"):
+        fails("‖x‖₁ ≤ ‖x‖₂", **refuted)
+    assert fails("‖x‖₁ ≤ ‖x‖₂", **refuted, hypothesis=None).evidence.text.endswith(", with no hypothesis")
+    tested = fails("‖x‖₁ ≤ ‖x‖₂", **refuted, hypothesis=lambda x: l2(x) < 1e6)
+    assert tested.evidence.about == ("C1",) and "no hypothesis" not in tested.evidence.text
+    with pytest.raises(ValueError, match="hypothesis: violated"):
+        fails("‖x‖₁ ≤ ‖x‖₂", **refuted, hypothesis=lambda x: l1(x) < 1)
+
+
+def test_a_side_does_not_write_into_its_input():
+    def writes(x):
+        return x[:, 0].clone() + 0 * x.detach().sub_(1)[:, 0]
+
+    for check in (at_most, equal, fails):
+        with pytest.raises(ValueError, match="lhs must not write into its input"):
+            check("x ≤ x", writes, lambda x: x[:, 0] + 0, **PLANE)
+
+
+def test_a_slope_that_does_not_exist_is_named():
+    with pytest.raises(ValueError, match="lhs and rhs must have a slope"):
+        at_most("⌊x⌋ ≤ 10⁹", lambda x: x[:, 0] // 0.1, lambda x: 1e9 * one(x), **PLANE)
 
 
 def test_failed_checks_leave_no_evidence(monkeypatch):
@@ -775,3 +832,50 @@ def test_checks_are_a_line_each_that_opens_the_rest():
 def test_no_check_is_refused():
     with pytest.raises(ValueError, match="checks: expected at least one"):
         Checks()
+
+
+# -- what an allowance may not hide ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("excess", [1e-13, 5e-14, 1e-10, 9e-7])
+def test_what_is_certainly_broken_is_not_within_the_allowance(excess):
+    with pytest.raises(VerificationError, match="by more than rounding explains and less than the allowance"):
+        at_most(
+            "1 + x² is at most 1 + x²",
+            lambda x: 1 + x * x + excess * (1 + x * x),
+            lambda x: 1 + x * x,
+            domain=torch.tanh,
+            shapes=[()],
+            allowance=1e-12 if excess < 1e-12 else 1e-6,
+        )
+
+
+def test_what_rounding_breaks_is_within_the_allowance():
+    rows = at_most(
+        "a row of a softmax sums to 1 at most",
+        lambda S: S.softmax(-1).sum(-1),
+        lambda S: one(S),
+        domain=lambda S: S,
+        shapes=[(7,), (300,)],
+    )
+    at_most("(x + 1000) − 1000 ≤ x", lambda x: (x + 1e3) - 1e3, lambda x: 1.0 * x, domain=torch.sigmoid, shapes=[()])
+    assert "inputs, of 2 sizes, 7 to 300, " in rows.evidence.text and rows.evidence.text.endswith("; allowance 1e-12")
+
+
+def test_evidence_says_what_would_weaken_it():
+    setting = {"domain": lambda z: z.exp(), "shapes": [()]}
+    wide = at_most("x ≤ 0.96 x", lambda x: x, lambda x: 0.96 * x, allowance=0.05, because="a mean of draws", **setting)
+    assert wide.evidence.shows == ("x ≤ 0.96 x, up to 0.05 (a mean of draws)",)
+    assert "of size 1" in wide.evidence.text and wide.evidence.text.endswith("allowance 0.05 (a mean of draws)")
+    same = equal("x = x", lambda x: x, lambda x: 2 * x - x, scale=0.5, **setting).evidence
+    assert same.text.endswith(", of size 1, not attacked; allowance 1e-12, on a scale of 0.500")
+    loose = equal("x = 1.01 x", lambda x: x, lambda x: 1.01 * x, allowance=0.05, because="a mean of draws", **setting)
+    assert loose.evidence.shows == ("x = 1.01 x, up to 0.05 (a mean of draws)",)
+    broken = fails("2x ≤ x", lambda x: 2 * x, lambda x: x, domain=lambda z: 1 + 0 * z, shapes=[(), ()][:1]).evidence
+    assert "2.00 > 1.00, by 1.0; " in broken.text and "input, " in broken.text
+
+
+@pytest.mark.parametrize("because", ["rounding", "sums", " float32 ", None, 3])
+def test_a_reason_is_given_in_words(because, unenforced):
+    with pytest.raises(ValueError, match="because must say in words why"):
+        computed("c", [("1", 1.0, 1.01)], tolerance=0.02, because=because)

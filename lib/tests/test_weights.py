@@ -141,11 +141,30 @@ def test_minilm_tokenizer_equals_transformers(minilm):
         assert minilm[1].encode(text).ids == theirs(text, truncation=False, padding=False)["input_ids"], text
 
 
+@pytest.mark.processes
 @needs_weights
 def test_loading_does_not_wait_for_torch_s_compiler():
     """Random weights on the device meta would have it imported, which takes longer than to read the model."""
     line = 'import sys; from smalltorch.weights import load; load("minilm"); sys.exit("torch._dynamo" in sys.modules)'
     subprocess.run([sys.executable, "-c", line], check=True)
+
+
+@needs_weights
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_weights_from_a_folder_are_those_of_the_file(monkeypatch, tmp_path, dtype):
+    """Kept weights give the same numbers, to the last bit, and are not taken for those of other code."""
+    plain, tokenizer = load("smollm2", dtype)
+    monkeypatch.setenv(weights.CACHE, str(tmp_path / "new"))
+    tokens = torch.tensor([tokens_of(tokenizer, "The sun rises in the east, and")])
+    for _ in range(2):
+        kept, again = load("smollm2", dtype)
+        assert kept(tokens).equal(plain(tokens)) and again.to_str() == tokenizer.to_str()
+        for name, W in plain.state_dict().items():
+            assert W.stride() == kept.state_dict()[name].stride() and W.dtype == dtype
+    assert len([*(tmp_path / "new").iterdir()]) == 1
+    monkeypatch.setattr(weights, "version", lambda package: "another")
+    load("smollm2", dtype)
+    assert len([*(tmp_path / "new").iterdir()]) == 2
 
 
 @needs_weights
@@ -273,6 +292,7 @@ def test_what_is_read_is_what_was_checked(linked, monkeypatch, minilm):
         load("minilm")
 
 
+@pytest.mark.processes
 def test_the_commands_install_and_repair(tmp_path):
     """As written, on a package of one file, in an environment of its own; without a network."""
     name, content = "one_file", b"content"
@@ -309,6 +329,10 @@ def test_the_commands_install_and_repair(tmp_path):
 def test_only_text_has_tokens():
     with pytest.raises(ValueError, match="^text: expected a string, got list$"):
         tokens_of(None, ["one"])
+    with pytest.raises(
+        ValueError, match=r"^text: expected characters of Unicode, got the lone surrogate '\\udc80' at 2$"
+    ):
+        tokens_of(None, "a \udc80 b")
 
 
 def test_a_type_that_rounds_weights_to_integers_is_refused():

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.processes
+
 LIB = Path(__file__).resolve().parents[1]
 PIP = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "--no-input"]
 

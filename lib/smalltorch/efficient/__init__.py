@@ -1,1 +1,1 @@
-"""What makes attention cheaper, and what it gives up: a module each for its cost, masks, ranks, features and states."""
+"""Efficient attention: costs, sparse masks, low rank, hashing, random features, linear attention, reversible layers."""

@@ -1,4 +1,4 @@
-"""What a layer costs: floating-point operations and bytes, by formula and as counted while a function runs.
+"""The cost of a layer: floating-point operations and bytes, by formula and as counted while a function runs.
 
 A product of an a x b and a b x c matrix counts as 2abc operations, a multiplication and an addition for each triple.
 Everything else (softmax, norms, activations) is left out, as `torch.utils.flop_counter` leaves it out.
@@ -55,7 +55,7 @@ def layer_weights(d: int, heads: int, d_ff: int, kv_heads: int | None = None, ga
         ValueError: for a size below 1; if heads does not divide d, or kv_heads does not divide heads.
     """
     kv_heads = heads if kv_heads is None else kv_heads
-    check_integers(1, d=d, heads=heads, d_ff=d_ff, kv_heads=kv_heads)
+    d, heads, d_ff, kv_heads = check_integers(1, d=d, heads=heads, d_ff=d_ff, kv_heads=kv_heads)
     check_type(bool, gated=gated)
     if d % heads:
         raise ValueError(f"heads: expected a divisor of d = {d}, got {heads}")
@@ -75,7 +75,7 @@ def layer_flops(n: int, d: int, weights: int, causal: bool = False) -> int:
     Raises:
         ValueError: for a size below 1.
     """
-    check_integers(1, n=n, d=d, weights=weights)
+    n, d, weights = check_integers(1, n=n, d=d, weights=weights)
     check_type(bool, causal=causal)
     return 2 * n * weights + (2 * n * (n + 1) * d if causal else 4 * n**2 * d)
 
@@ -89,7 +89,7 @@ def crossover(d: int, weights: int) -> float:
     Raises:
         ValueError: for a size below 1.
     """
-    check_integers(1, d=d, weights=weights)
+    d, weights = check_integers(1, d=d, weights=weights)
     return weights / (2 * d)
 
 
@@ -106,7 +106,7 @@ def kept_floats(n: int, d: int, heads: int, d_ff: int, stored: bool = True) -> i
     Raises:
         ValueError: for a size below 1.
     """
-    check_integers(1, n=n, d=d, heads=heads, d_ff=d_ff)
+    n, d, heads, d_ff = check_integers(1, n=n, d=d, heads=heads, d_ff=d_ff)
     check_type(bool, stored=stored)
     return n * (8 * d + 2 * d_ff + 4) + heads * n * (n if stored else 1)
 

@@ -1,4 +1,4 @@
-"""Attention among tokens that hash alike: Reformer's buckets, its chunks, and keys that are their own queries.
+"""Attention by locality-sensitive hashing, as in Reformer: buckets, chunks, and keys that equal their queries.
 
 Source: Kitaev, Kaiser and Levskaya, "Reformer: The Efficient Transformer" (2020); the hash: Andoni et al., "Practical
 and Optimal LSH for Angular Distance" (2015). Chapter `low-rank`.
@@ -9,9 +9,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from smalltorch.attention import attention
-from smalltorch.shapes import check_finite, check_floats, check_integers, check_mask, check_tokens
+from smalltorch.shapes import check_finite, check_floats, check_integers, check_mask, check_tokens, computed_wide
 
 
+@computed_wide
 def hash_buckets(X: Float[Tensor, "*batch n d"], R: Float[Tensor, "d half"]) -> Int[Tensor, "*batch n"]:
     """argmax [x R, -x R]: which of the directions in R, or of their opposites, a vector leans to most.
 
@@ -46,12 +47,13 @@ def chunk_mask(buckets: Int[Tensor, "batch n"], size: int) -> Bool[Tensor, "batc
         ValueError: if the buckets are no integers from 0 on, or the size is below 1.
     """
     check_tokens(buckets=(buckets, "batch n", None))
-    check_integers(1, size=size)
+    size = check_integers(1, size=size)
     chunk = buckets.argsort(dim=-1, stable=True).argsort(-1) // size
     back = chunk[:, :, None] - chunk[:, None, :]
     return (back == 0) | (back == 1)
 
 
+@computed_wide
 def shared_attention(
     Q: Float[Tensor, "*batch n d_h"], V: Float[Tensor, "*batch n d_v"], mask: Bool[Tensor, "..."] | None = None
 ) -> tuple[Float[Tensor, "*batch n d_v"], Float[Tensor, "*batch n n"]]:

@@ -1,4 +1,4 @@
-"""Random features in the place of the softmax, and a Fourier transform in the place of attention.
+"""Random-feature attention (Performer), and a Fourier transform in place of attention (FNet).
 
 The softmax weighs key k for query q by exp(q^T k); a scale is put into q and k first. Rows w_1 .. w_m of W drawn from
 N(0, I) make features whose products have this mean, and sums over keys are then made once for all queries.
@@ -11,16 +11,24 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from smalltorch.shapes import anywhere, check_floats, check_integers, check_range, check_type
+from smalltorch.shapes import (
+    anywhere,
+    check_finite,
+    check_floats,
+    check_integers,
+    check_range,
+    check_type,
+    computed_wide,
+    largest,
+)
 
 
 def _log_features(X: Tensor, W: Tensor) -> Tensor:
     """The logarithms of `positive_features`, which do not overflow."""
-    m = check_floats(X=(X, "... n d"), W=(W, "m d"))["m"]
-    check_integers(1, m=m)
-    return check_range(X @ W.T - X.square().sum(-1, keepdim=True) / 2 - math.log(m) / 2, X=X, W=W)
+    return X @ W.T - X.square().sum(-1, keepdim=True) / 2 - math.log(len(W)) / 2
 
 
+@computed_wide
 def positive_features(X: Float[Tensor, "*batch n d"], W: Float[Tensor, "m d"]) -> Float[Tensor, "*batch n m"]:
     """exp(w_r^T x - |x|^2 / 2) / sqrt(m): products of two rows have the mean exp(x^T y) over normal W.
 
@@ -33,9 +41,11 @@ def positive_features(X: Float[Tensor, "*batch n d"], W: Float[Tensor, "m d"]) -
     Raises:
         ValueError: if W has no rows, or not the columns of X; if the numbers overflow.
     """
-    return check_range(_log_features(X, W).exp(), X=X, W=W)
+    check_floats(X=(X, "... n d"), W=(W, "m d"))
+    return check_range(check_range(_log_features(X, W), X=X, W=W).exp(), X=X, W=W)
 
 
+@computed_wide
 def trigonometric_features(
     X: Float[Tensor, "*batch n d"], W: Float[Tensor, "m d"]
 ) -> Float[Tensor, "*batch n features"]:
@@ -50,11 +60,13 @@ def trigonometric_features(
     factor that turns a Gaussian kernel into exp(x^T y).
 
     Raises:
-        ValueError: if W has no rows, or not the columns of X; if the numbers overflow.
+        ValueError: if W has no rows, or not the columns of X; if the numbers overflow, or the angles w_r^T x are so
+            large that rounding makes turns of them.
     """
     m = check_floats(X=(X, "... n d"), W=(W, "m d"))["m"]
-    check_integers(1, m=m)
     angle = X @ W.T
+    if 1 / 16 < largest(angle) * torch.finfo(angle.dtype).eps < math.inf:
+        raise ValueError(f"X, W: expected angles that {angle.dtype} can tell apart, got up to {largest(angle):.3g}")
     size = (X.square().sum(-1, keepdim=True) / 2).exp() / math.sqrt(m)
     return check_range(size * torch.cat([angle.cos(), angle.sin()], dim=-1), X=X, W=W)
 
@@ -71,7 +83,7 @@ def orthogonal_rows(m: int, d: int, rng: np.random.Generator) -> Float[Tensor, "
 
     Chapter `kernels`. Source: Yu et al., "Orthogonal Random Features" (2016).
     """
-    check_integers(1, m=m, d=d)
+    m, d = check_integers(1, m=m, d=d)
     check_type(np.random.Generator, rng=rng)
     blocks = -(-m // d)
     Q, R = np.linalg.qr(rng.standard_normal((blocks, d, d)))
@@ -80,6 +92,7 @@ def orthogonal_rows(m: int, d: int, rng: np.random.Generator) -> Float[Tensor, "
     return torch.from_numpy(lengths * directions)
 
 
+@computed_wide
 def kernel_attention(
     Q: Float[Tensor, "*batch query d"],
     K: Float[Tensor, "*batch key d"],
@@ -115,7 +128,7 @@ def kernel_attention(
     for name, value in {"Q": Q, "K": K, "V": V, "W": W}.items():  # a bad key would spoil queries that do not see it
         if anywhere(~value.isfinite()):
             raise ValueError(f"{name}: expected finite entries, got NaN or infinite ones")
-    log_q, log_k = _log_features(Q, W), _log_features(K, W)
+    log_q, log_k = check_range(_log_features(Q, W), Q=Q, W=W), check_range(_log_features(K, W), K=K, W=W)
     phi_q = (log_q - log_q.amax(-1, keepdim=True)).exp()  # (..., query, m)
     phi_k = (log_k - log_k.amax((-2, -1), keepdim=True)).exp()  # (..., key, m)
     read = torch.cat([V, torch.ones_like(V[..., :1])], dim=-1)  # the last column sums the weights
@@ -125,10 +138,11 @@ def kernel_attention(
     else:
         sums = phi_q @ (phi_k.mT @ read)  # (..., query, d_v + 1)
     if anywhere(sums[..., -1] <= 0):
-        raise ValueError("Q: expected a feature that is large for a query and a key at once, got a sum of weights of 0")
+        raise ValueError("Q, K, W: expected features large for a query and a key at once, got a sum of 0")
     return sums[..., :-1] / sums[..., -1:]
 
 
+@computed_wide
 def fourier_mix(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
     """FNet's mixing: the real part of the Fourier transform over tokens and features, without a weight.
 
@@ -141,8 +155,8 @@ def fourier_mix(X: Float[Tensor, "*batch n d"]) -> Float[Tensor, "*batch n d"]:
     Chapter `kernels`. Source: Lee-Thorp et al., "FNet: Mixing Tokens with Fourier Transforms" (2022), section 3.2.
 
     Raises:
-        ValueError: if X is no matrix of floats, or is empty.
+        ValueError: if X is no matrix of floats, has an empty one, or an entry that is not finite.
     """
-    sizes = check_floats(X=(X, "... n d"))
-    check_integers(1, n=sizes["n"], d=sizes["d"])
-    return check_range(torch.fft.fft2(X).real, X=X)
+    check_floats(X=(X, "... n d"))
+    check_finite(X=X)
+    return check_range(torch.fft.fft2(X).real, X=X) if X.numel() else X

@@ -1,4 +1,4 @@
-"""Linear attention: a layer without softmax, in three forms that give the same numbers, and as a memory that corrects.
+"""Linear attention in its parallel, recurrent and chunked forms, and with the delta rule.
 
     >>> K = torch.eye(2).double()
     >>> V = torch.tensor([[3.0], [5.0]]).double()
@@ -20,15 +20,17 @@ Hardware-Efficient Training" (2023), for the gates and the form in chunks.
 """
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from smalltorch.shapes import anywhere, check_floats, check_integers, check_range
+from smalltorch.shapes import anywhere, check_floats, check_integers, check_range, computed_wide
 
 
+@computed_wide
 def elu_plus_one(X: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """Positive features, entry by entry: x + 1 for x > 0, and e^x for the others.
+    """Features from 0 on, entry by entry: x + 1 for x > 0, and e^x for the others, to the precision of the type.
+
+    e^x is 0 only where it is below the least positive number: for x < -745, in float32 -104.
 
         >>> elu_plus_one(torch.tensor([0.0, 2.0]).double())
         tensor([1., 3.], dtype=torch.float64)
@@ -39,9 +41,10 @@ def elu_plus_one(X: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         ValueError: if the entries are no floating-point numbers.
     """
     check_floats(X=(X, "..."))
-    return F.elu(X) + 1
+    return torch.where(X > 0, X + 1, X.clamp(max=0).exp())
 
 
+@computed_wide
 def parallel(
     Q: Float[Tensor, "*batch n d_k"],
     K: Float[Tensor, "*batch n d_k"],
@@ -63,6 +66,7 @@ def parallel(
     return check_range(weights @ V, Q=Q, K=K, V=V)
 
 
+@computed_wide
 def recurrent(
     Q: Float[Tensor, "*batch n d_k"],
     K: Float[Tensor, "*batch n d_k"],
@@ -82,6 +86,7 @@ def recurrent(
     return check_range(torch.stack(outputs, -2), Q=Q, K=K, V=V), S
 
 
+@computed_wide
 def chunked(
     Q: Float[Tensor, "*batch n d_k"],
     K: Float[Tensor, "*batch n d_k"],
@@ -97,7 +102,7 @@ def chunked(
         ValueError: as `parallel`; for chunks of less than one token.
     """
     _check(Q, K, V, alpha)
-    check_integers(1, size=size)
+    size = check_integers(1, size=size)
     S, outputs = _empty(K, V), []
     for q, k, v, gate in zip(*(M.split(size, -2) for M in (Q, K, V, alpha)), strict=True):
         logs = gate.log().cumsum(-2)
@@ -107,6 +112,7 @@ def chunked(
     return check_range(torch.cat(outputs, -2), Q=Q, K=K, V=V)
 
 
+@computed_wide
 def delta_rule(
     Q: Float[Tensor, "*batch n d_k"],
     K: Float[Tensor, "*batch n d_k"],

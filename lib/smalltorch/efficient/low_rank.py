@@ -1,4 +1,4 @@
-"""Attention by way of k rows instead of n: the best matrix of rank k, Linformer, and Latte.
+"""Low-rank attention: the best approximation of rank k, Linformer, and Latte.
 
 Source: Eckart and Young, "The approximation of one matrix by another of lower rank" (1936); Wang et al., "Linformer"
 (2020); Dolga et al., "Latte: Latent Attention for Linear Time Transformers" (2024). Chapter `low-rank`.
@@ -9,7 +9,15 @@ from jaxtyping import Float
 from torch import Tensor
 
 from smalltorch.attention import attention, softmax
-from smalltorch.shapes import at_least_float32, check_finite, check_floats, check_integers, check_type
+from smalltorch.shapes import (
+    at_least_float32,
+    check_finite,
+    check_floats,
+    check_integers,
+    check_range,
+    check_type,
+    computed_wide,
+)
 
 
 def rank_floors(A: Float[Tensor, "*batch m n"]) -> Float[Tensor, "*batch floors"]:
@@ -25,13 +33,15 @@ def rank_floors(A: Float[Tensor, "*batch m n"]) -> Float[Tensor, "*batch floors"
     """
     check_floats(A=(A, "... m n"))
     check_finite(A=A)
+    A = at_least_float32(A)
     size = A.abs().amax((-2, -1), keepdim=True)
     size = torch.where(size == 0, 1, size)
-    sigma = torch.linalg.svdvals(at_least_float32(A / size))
+    sigma = torch.linalg.svdvals(A / size)
     tails = sigma.square().flip(-1).cumsum(-1).flip(-1).sqrt()
-    return torch.nn.functional.pad(tails, (0, 1)) * size[..., 0].to(tails.dtype)
+    return torch.nn.functional.pad(tails, (0, 1)) * size[..., 0]
 
 
+@computed_wide
 def best_rank(A: Float[Tensor, "*batch m n"], k: int) -> Float[Tensor, "*batch m n"]:
     """The sum of the k largest terms sigma_i u_i v_i^T of A: at its floor in both norms. Chapter `low-rank`.
 
@@ -43,11 +53,12 @@ def best_rank(A: Float[Tensor, "*batch m n"], k: int) -> Float[Tensor, "*batch m
     """
     check_floats(A=(A, "... m n"))
     check_finite(A=A)
-    check_integers(0, k=k)
-    U, sigma, V_T = torch.linalg.svd(at_least_float32(A), full_matrices=False)
-    return ((U[..., :k] * sigma[..., None, :k]) @ V_T[..., :k, :]).to(A.dtype)
+    k = check_integers(0, k=k)
+    U, sigma, V_T = torch.linalg.svd(A, full_matrices=False)
+    return (U[..., :k] * sigma[..., None, :k]) @ V_T[..., :k, :]
 
 
+@computed_wide
 def linformer(
     Q: Float[Tensor, "*#batch query d_h"],
     K: Float[Tensor, "*#batch key d_h"],
@@ -61,14 +72,15 @@ def linformer(
     al. (2020), equation (7).
 
     Raises:
-        ValueError: if shapes, dtypes or devices do not fit, or the scores overflow.
+        ValueError: if shapes, dtypes or devices do not fit, or what is mixed or the scores overflow.
     """
     check_floats(
         Q=(Q, "... query d_h"), K=(K, "... key d_h"), V=(V, "... key d_v"), E=(E, "... k key"), F=(F, "... k key")
     )
-    return attention(Q, E @ K, F @ V)[0]
+    return attention(Q, check_range(E @ K, E=E, K=K), check_range(F @ V, F=F, V=V))[0]
 
 
+@computed_wide
 def latte(
     Q: Float[Tensor, "*#batch query l"],
     K: Float[Tensor, "*#batch key l"],

@@ -1,4 +1,4 @@
-"""Attention without its matrix: the softmax of a row is computed while the row is read, part by part.
+"""Attention without its matrix: the online softmax, computed block by block, as in FlashAttention.
 
 Source: Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018); Rabe and Staats, "Self-attention
 Does Not Need O(n^2) Memory" (2021); Dao et al., "FlashAttention" (2022).
@@ -12,15 +12,16 @@ from torch import Tensor
 
 from smalltorch.attention import causal_mask
 from smalltorch.shapes import (
-    at_least_float32,
     check_floats,
     check_integers,
     check_numbers,
     check_range,
     check_type,
+    computed_wide,
 )
 
 
+@computed_wide
 def chunked_attention(
     Q: Float[Tensor, "*#batch query d_h"],
     K: Float[Tensor, "*#batch key d_h"],
@@ -53,27 +54,27 @@ def chunked_attention(
             the scores overflow.
     """
     sizes = check_floats(Q=(Q, "... query d_h"), K=(K, "... key d_h"), V=(V, "... key d_v"))
-    check_integers(1, size=size)
+    size = check_integers(1, size=size)
     check_type(bool, causal=causal)
     n = sizes["key"]
     if causal and sizes["query"] != n:
         raise ValueError(f"K: expected a key for each of {sizes['query']} queries, got {n}")
     if scale is None:
         scale = 1 / math.sqrt(sizes["d_h"])
-    check_numbers(-math.inf, scale=scale)
+    scale = check_numbers(-math.inf, scale=scale)
     reads = []
     for first in range(0, sizes["query"], size):
         queries = Q[..., first : first + size, :]
         m, total, read = Q.new_full((), -math.inf), Q.new_zeros(()), Q.new_zeros(())
         for start in range(0, first + 1 if causal else n, size):
             S = scale * queries @ K[..., start : start + size, :].mT
-            S = at_least_float32(check_range(S, Q=Q, K=K, scale=scale))
+            check_range(S, Q=Q, K=K, scale=scale)
             if causal and start == first:
                 S = S.masked_fill(~causal_mask(S.shape[-1]).to(S.device), -math.inf)
             higher = torch.maximum(m, S.amax(-1, keepdim=True))
             shrink, E = torch.exp(m - higher), torch.exp(S - higher)
             total = shrink * total + E.sum(-1, keepdim=True)
-            read = shrink * read + E @ at_least_float32(V[..., start : start + size, :])
+            read = shrink * read + E @ V[..., start : start + size, :]
             m = higher
-        reads.append((read / total).to(V.dtype))
+        reads.append(read / total)
     return torch.cat(reads, -2)

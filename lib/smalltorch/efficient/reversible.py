@@ -1,4 +1,4 @@
-"""Residual layers whose inputs can be computed back from their outputs, and so need not be stored.
+"""Reversible residual layers: inputs are recomputed from outputs in the backward pass, so they need not be stored.
 
 Source: Gomez et al., "The Reversible Residual Network" (2017); Kitaev, Kaiser and Levskaya, "Reformer" (2020), for F an
 attention layer and G a feed-forward layer. Chapter `low-rank`.
@@ -25,7 +25,7 @@ class Reversible(nn.Module):
     def forward(
         self, X_1: Float[Tensor, "*batch n d"], X_2: Float[Tensor, "*batch n d"]
     ) -> tuple[Float[Tensor, "*batch n d"], Float[Tensor, "*batch n d"]]:
-        check_floats(X_1=(X_1, "... n d"), X_2=(X_2, "... n d"))
+        _check_halves(X_1=X_1, X_2=X_2)
         Y_1 = X_1 + self.F(X_2)
         return Y_1, X_2 + self.G(Y_1)
 
@@ -33,9 +33,17 @@ class Reversible(nn.Module):
         self, Y_1: Float[Tensor, "*batch n d"], Y_2: Float[Tensor, "*batch n d"]
     ) -> tuple[Float[Tensor, "*batch n d"], Float[Tensor, "*batch n d"]]:
         """X_2 = Y_2 - G(Y_1), X_1 = Y_1 - F(X_2): up to rounding, what went in."""
-        check_floats(Y_1=(Y_1, "... n d"), Y_2=(Y_2, "... n d"))
+        _check_halves(Y_1=Y_1, Y_2=Y_2)
         X_2 = Y_2 - self.G(Y_1)
         return Y_1 - self.F(X_2), X_2
+
+
+def _check_halves(**halves: Tensor) -> None:
+    """Both of the same shape: of a sum that is broadcast, what went in could not be computed back."""
+    (one, X_1), (other, X_2) = halves.items()
+    check_floats(**{one: (X_1, "... n d")})
+    same = " ".join(map(str, X_1.shape))
+    check_floats(**{one: (X_1, same), other: (X_2, same)})
 
 
 class _WithoutStorage(torch.autograd.Function):
@@ -84,6 +92,6 @@ def run_reversible(
     weights = [weight for layer in layers for weight in layer.parameters()]
     if len({id(weight) for weight in weights}) < len(weights):
         raise ValueError("layers: expected layers with weights of their own, got a weight twice")
-    check_floats(X_1=(X_1, "... n d"), X_2=(X_2, "... n d"))
+    _check_halves(X_1=X_1, X_2=X_2)
     Y_1, Y_2 = _WithoutStorage.apply(layers, X_1, X_2, *weights)  # type: ignore[no-untyped-call]
     return Y_1, Y_2

@@ -1,4 +1,4 @@
-"""Sparse attention: masks that leave few pairs, and how many layers a message takes under them.
+"""Sparse attention: masks of several patterns, and how many layers a message needs under each.
 
 A mask is boolean, `mask[i, j]` is True where token i sees token j, and every token sees itself. Masks are joined by
 `|`, and `& causal_mask(n)` hides what lies ahead. A kernel that computes all pairs and then hides some saves nothing.
@@ -31,8 +31,8 @@ def window_mask(n: int, w: int, gap: int = 1) -> Bool[Tensor, "n n"]:
     Raises:
         ValueError: unless n and gap are at least 1, and w is at least 0.
     """
-    check_integers(1, n=n, gap=gap)
-    check_integers(0, w=w)
+    n, gap = check_integers(1, n=n, gap=gap)
+    w = check_integers(0, w=w)
     place = torch.arange(n)
     offset = place - place[:, None]
     return (offset.abs() <= w * gap) & (offset % gap == 0)
@@ -52,8 +52,8 @@ def global_mask(n: int, g: int) -> Bool[Tensor, "n n"]:
     Raises:
         ValueError: unless n is at least 1, and g lies between 0 and n.
     """
-    check_integers(1, n=n)
-    check_integers(0, g=g)
+    n = check_integers(1, n=n)
+    g = check_integers(0, g=g)
     if g > n:
         raise ValueError(f"g: expected at most n = {n} tokens, got {g}")
     everywhere = torch.arange(n) < g
@@ -71,8 +71,8 @@ def random_mask(n: int, r: int, rng: np.random.Generator) -> Bool[Tensor, "n n"]
     Raises:
         ValueError: unless n is at least 1, and r lies between 0 and n - 1.
     """
-    check_integers(1, n=n)
-    check_integers(0, r=r)
+    n = check_integers(1, n=n)
+    r = check_integers(0, r=r)
     check_type(np.random.Generator, rng=rng)
     if r >= n:
         raise ValueError(f"r: expected fewer than n = {n} others, got {r}")
@@ -97,10 +97,10 @@ def expander_mask(n: int, degree: int, rng: np.random.Generator) -> Bool[Tensor,
     Raises:
         ValueError: unless degree is even, from 2 to 12, and n is at least 4 degree.
     """
-    check_integers(2, degree=degree)
+    degree = check_integers(2, degree=degree)
     if degree % 2 or degree > 12:
         raise ValueError(f"degree: expected an even number from 2 to 12, got {degree}")
-    check_integers(4 * degree, n=n)
+    n = check_integers(4 * degree, n=n)
     check_type(np.random.Generator, rng=rng)
     mask = torch.eye(n, dtype=torch.bool)
     for _ in range(degree // 2):
@@ -124,7 +124,7 @@ def top_mask(S: Float[Tensor, "*batch query key"], k: int) -> Bool[Tensor, "*bat
         ValueError: if S is not of floating point, has no axis of keys or has NaN in it, or k is below 1.
     """
     check_floats(S=(S, "... query key"))
-    check_integers(1, k=k)
+    k = check_integers(1, k=k)
     if anywhere(S.isnan()):
         raise ValueError("S: expected no NaN, got one")
     first = S.argsort(dim=-1, descending=True, stable=True)[..., :k]
@@ -147,7 +147,7 @@ def hops(mask: Bool[Tensor, "n n"], source: int) -> Float[Tensor, " n"]:
     if mask.dtype != torch.bool:
         raise ValueError(f"mask: expected a boolean tensor, True where a token sees another, got {mask.dtype}")
     check_finite(mask=mask)  # refuses what cannot be read
-    check_integers(0, source=source)
+    source = check_integers(0, source=source)
     if source >= n:
         raise ValueError(f"source: expected one of {n} tokens, got {source}")
     layers = torch.full((n,), math.inf, dtype=torch.float64, device=mask.device)

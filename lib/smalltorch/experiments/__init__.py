@@ -1,4 +1,4 @@
-"""Long runs, each a module with its table beside it: `python -m smalltorch.experiments.NAME` makes `NAME.csv`.
+"""Long experiments, each with its stored table: `python -m smalltorch.experiments.NAME` makes `NAME.csv`.
 
 Chapters read the tables (`table.stored`) and repeat a row. The cases of a run are tasks of Dask (`runner`).
 """

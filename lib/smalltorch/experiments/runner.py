@@ -1,4 +1,4 @@
-"""The runner of the long runs: their cases as tasks of Dask, each kept as soon as it is done.
+"""Run the cases of an experiment as Dask tasks; each result is saved at once, so that a stopped run can resume.
 
     python -m smalltorch.experiments.NAME                               # on this machine's cores
     python -m smalltorch.experiments.NAME --scheduler tcp://HOST:PORT   # on a cluster of your own
@@ -12,11 +12,15 @@ of the library's modules that it imports, directly or not. Both are of syntax tr
 A table whose experiment has changed must be made anew. Where the library has changed, one case shows that the numbers
 are the same: `--confirm` computes it and renews the second fingerprint. A training multiplies differences of rounding,
 so that on another processor a seed may end elsewhere; then the seeds of the case are compared as a sample.
+
+What was computed by other code goes into no table: a kept case is named by the fingerprints, and each worker says with
+which code it computes.
 """
 
 import argparse
 import ast
 import json
+import logging
 import math
 import shutil
 import sys
@@ -24,7 +28,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from hashlib import sha256
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -32,12 +36,31 @@ from typing import Any
 
 import torch
 
+import smalltorch
+from smalltorch.experiments.closure import closure, digest, fingerprint, tree
 from smalltorch.experiments.table import FOLDER, Row, head_of, read, renewed, store
 from smalltorch.files import place, write_text
 
 Case = Mapping[str, Any]  # keyword arguments of an experiment's `rows`
-STORING = {"experiments.runner", "experiments.table", "files"}  # they keep the numbers and do not make them
+LIBRARY = Path(smalltorch.__file__).resolve().parents[1]
+# They keep the numbers, or name the version, and do not make them.
+STORING = {
+    f"smalltorch/{name}.py"
+    for name in (
+        "__init__",
+        "experiments/__init__",
+        "experiments/closure",
+        "experiments/runner",
+        "experiments/table",
+        "files",
+    )
+}
 PATIENCE = "10s"  # for a scheduler to answer
+GO_ON = "then the same command goes on with what is missing"
+
+
+class Stopped(Exception):
+    """Why a run cannot go on, and what to do, in one line."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +108,26 @@ def run(experiment: Experiment) -> None:
 
     Raises:
         ValueError: if the numbers of a confirmed case differ, or its experiment has changed.
-        OSError: where nothing can be written, or no scheduler answers.
+        OSError: where nothing can be written.
+        SystemExit: with a line that says what to do, where no scheduler answers, it or its workers die, or these have
+            other code. What was done by then is kept.
     """
     if experiment.options.confirm:
         confirm(experiment)
         return
+    try:
+        _make(experiment)
+    except Stopped as why:
+        sys.exit(str(why))
+
+
+def _make(experiment: Experiment) -> None:
     begun, out, prints = time.monotonic(), place(experiment.out), fingerprints(experiment)
     if out.exists():
         print(f"{out} exists and will be replaced when all cases are done", file=sys.stderr, flush=True)
     kept = out.with_name(f"{out.stem}.unfinished")
     kept.mkdir(exist_ok=True)
-    files = [kept / f"{_digest([prints, case])}.json" for case in experiment.cases]
+    files = [kept / f"{digest([prints, case])}.json" for case in experiment.cases]
     missing = [k for k, file in enumerate(files) if not file.exists()]
     if done := len(files) - len(missing):
         print(f"{done} of {len(files)} cases were done before", file=sys.stderr, flush=True)
@@ -105,6 +137,11 @@ def run(experiment: Experiment) -> None:
     minutes = f"{(time.monotonic() - begun) / 60:.0f} minutes" + (" for what was missing" if done else "")
     store(out, experiment.module, experiment.seeds, minutes, experiment.columns, lines, prints)
     shutil.rmtree(kept)
+
+
+def with_code(module: str, case: Case) -> tuple[str, list[list[str]]]:
+    """For a worker: what it computes with, as `code_of` says it before the module is imported; and the lines."""
+    return _code_here(module), rows_of(module, case)
 
 
 def rows_of(module: str, case: Case) -> list[list[str]]:
@@ -126,7 +163,7 @@ def confirm(experiment: Experiment) -> None:
 
     lines = {named(line): list(line.values()) for line in read(path)}
     cases = experiment.cases if experiment.again is None else experiment.again
-    case = cases[int(_digest(now), 16) % len(cases)]
+    case = cases[int(digest(now), 16) % len(cases)]
     found = rows_of(experiment.module, {**case, **experiment.given})
     then_found = [lines.get(named(dict(zip(experiment.columns, new, strict=True))), []) for new in found]
     parted = [
@@ -161,51 +198,78 @@ def _same_sample(new: Sequence[Sequence[str]], old: Sequence[Sequence[str]], tol
 
 def fingerprints(experiment: Experiment) -> dict[str, str]:
     """Of the experiment (its script and its cases) and of the library that it uses."""
-    script = _source(experiment.module)
     cases = [dict(case) for case in experiment.cases]
-    return {
-        "experiment": _digest([tree(ast.parse(script)), list(experiment.columns), cases])[:16],
-        "library": _digest([tree(ast.parse(_source(f"smalltorch.{m}"))) for m in used_by(experiment.module)])[:16],
-    }
+    script, library = _code(experiment.module)
+    return {"experiment": digest([script, list(experiment.columns), cases])[:16], "library": library}
+
+
+def code_of(module: str) -> str:
+    """A digest of the code that computes: of the module, and of the library that it uses."""
+    return digest(_code(module))
+
+
+_code_here = cache(code_of)  # a worker goes on with what it has imported, whatever becomes of the files
+
+
+def _code(module: str) -> tuple[Any, str]:
+    script = tree(ast.parse(_file(module).read_text(encoding="utf-8")))
+    return script, fingerprint(used_by(module), LIBRARY)[:16]
 
 
 def used_by(module: str) -> list[str]:
-    """The modules of smalltorch that a module imports, directly or not, but for those that store tables."""
-    found: set[str] = set()
-    waiting = [module]
-    while waiting:
-        for node in ast.walk(ast.parse(_source(waiting.pop()))):
-            for name in _imported(node):
-                if name not in found:
-                    found.add(name)
-                    waiting.append(f"smalltorch.{name}")
-    return sorted(found - STORING - {module.removeprefix("smalltorch.")})
+    """The files of smalltorch that a module imports, directly or not, but for those that store tables."""
+    own = _file(module).as_posix()
+    return sorted(closure(own, LIBRARY, ("",)) - STORING - {own, own.removeprefix(f"{LIBRARY}/")})
+
+
+def _file(module: str) -> Path:
+    spec = find_spec(module)
+    if spec is None or spec.origin is None or not spec.has_location:  # a built-in one has a name only
+        raise ValueError(f"module: expected one with a file, got {module}")
+    return Path(spec.origin).resolve()
 
 
 # -- tasks -------------------------------------------------------------------------------------------------------------
 
 
 def _computed(experiment: Experiment, missing: Sequence[int]) -> Iterable[tuple[int, list[list[str]]]]:
-    """The lines of the missing cases, as they are done; progress goes to standard error."""
+    """The lines of the missing cases, as they are done; progress goes to standard error.
+
+    Raises:
+        Stopped: where no scheduler answers, it or its workers die, or these have other code.
+    """
     if not missing:
         return
-    from distributed import Client, LocalCluster, as_completed  # nothing but a long run needs it
+    from distributed import CancelledError, Client, KilledWorker, LocalCluster, as_completed  # only a long run needs it
 
-    options, begun = experiment.options, time.monotonic()
-    here = {"n_workers": options.workers, "threads_per_worker": 1, "host": "127.0.0.1"}
-    local = (
-        nullcontext(options.scheduler) if options.scheduler else LocalCluster(**here, dashboard_address="127.0.0.1:0")
-    )
-    with local as cluster, Client(cluster, timeout=PATIENCE) as client:
-        whole = {k: {**experiment.cases[k], **experiment.given} for k in missing}
-        tasks = {client.submit(rows_of, experiment.module, whole[k], pure=False): k for k in missing}
-        workers = len(client.scheduler_info(n_workers=-1)["workers"])
-        for done, task in enumerate(as_completed(tasks), 1):
-            yield tasks[task], task.result()
-            left = (time.monotonic() - begun) / done * (len(tasks) - done)
-            running = min(workers, len(tasks) - done)
-            print(f"{done} of {len(tasks)} done, {running} running, about {math.ceil(left / 60)} minutes left",
-                  file=sys.stderr, flush=True)  # fmt: skip
+    options, begun, code = experiment.options, time.monotonic(), code_of(experiment.module)
+    here = {
+        **{"n_workers": options.workers, "threads_per_worker": 1},
+        **{"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"},
+    }
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # its tracebacks would bury the line of Stopped
+    task = None
+    try:
+        local = nullcontext(options.scheduler) if options.scheduler else LocalCluster(**here)
+        with local as cluster, Client(cluster, timeout=PATIENCE) as client:
+            whole = {k: {**experiment.cases[k], **experiment.given} for k in missing}
+            tasks = {client.submit(with_code, experiment.module, whole[k], pure=False): k for k in missing}
+            workers = len(client.scheduler_info(n_workers=-1)["workers"])
+            for done, task in enumerate(as_completed(tasks), 1):
+                theirs, lines = task.result()
+                if theirs != code:
+                    raise Stopped(f"a worker has other code than this run began with: give it this code; {GO_ON}")
+                yield tasks[task], lines
+                left = (time.monotonic() - begun) / done * (len(tasks) - done)
+                running = min(workers, len(tasks) - done)
+                print(f"{done} of {len(tasks)} done, {running} running, about {math.ceil(left / 60)} minutes left",
+                      file=sys.stderr, flush=True)  # fmt: skip
+    except KilledWorker:
+        case = dict(experiment.cases[tasks[task]])
+        raise Stopped(f"each worker that was given {case} died: see whether its memory suffices; {GO_ON}") from None
+    except (CancelledError, OSError) as error:
+        where = options.scheduler or "this machine"
+        raise Stopped(f"the scheduler of {where} is gone or does not answer: start it again; {GO_ON}") from error
 
 
 def _close(new: str, old: str, tolerance: float) -> bool:
@@ -213,49 +277,3 @@ def _close(new: str, old: str, tolerance: float) -> bool:
         return math.isclose(float(new), float(old), rel_tol=tolerance, abs_tol=tolerance)
     except ValueError:
         return new == old
-
-
-# -- fingerprints ------------------------------------------------------------------------------------------------------
-
-
-def _source(module: str) -> str:
-    spec = find_spec(module)
-    if spec is None or spec.origin is None:
-        raise ValueError(f"module: expected one with a file, got {module}")
-    return Path(spec.origin).read_text(encoding="utf-8")
-
-
-def _imported(node: ast.AST) -> list[str]:
-    """The modules of smalltorch that an import names, without `smalltorch.`."""
-    names: list[str] = []
-    if isinstance(node, ast.Import):
-        names = [alias.name for alias in node.names]
-    elif isinstance(node, ast.ImportFrom) and node.module:
-        names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    ours = [name.removeprefix("smalltorch.") for name in names if name.startswith("smalltorch.")]
-    return [name for name in ours if _is_module(f"smalltorch.{name}")]
-
-
-def _is_module(name: str) -> bool:
-    try:
-        spec = find_spec(name)
-    except ModuleNotFoundError:  # of a function in a module
-        return False
-    return spec is not None and spec.origin is not None
-
-
-def tree(node: Any) -> Any:
-    """A syntax tree as lists, the same for all versions of Python: without places, docstrings and empty fields."""
-    if isinstance(node, list):
-        return [tree(entry) for entry in node]
-    if not isinstance(node, ast.AST):
-        return repr(node)
-    fields = dict(ast.iter_fields(node))
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
-        fields["body"] = fields["body"][1:]
-    kept = {name: tree(value) for name, value in fields.items() if value not in (None, [])}
-    return [type(node).__name__, sorted((name, value) for name, value in kept.items() if name not in ("ctx", "kind"))]
-
-
-def _digest(what: Any) -> str:
-    return sha256(json.dumps(what, sort_keys=True).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The tables of the long runs: written with how they were made, read by the chapters.
+"""Write and read the experiments' CSV tables, whose heads say how they were made.
 
 A table's head states how many lines it has, so that what was cut off is not taken for the whole.
 """

@@ -1,1 +1,1 @@
-"""One model on several processes: starting them, what they say to each other, and the ways to split a model."""
+"""Parallelism over several processes: launching them, their communication, and the ways to split a model."""

@@ -1,4 +1,4 @@
-"""What workers say to each other, counted while they say it.
+"""Count the communication between workers while it happens.
 
 PyTorch's `CommDebugMode` counts the calls of collectives; this counts bytes too, and messages to one other worker.
 """

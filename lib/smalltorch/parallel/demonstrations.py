@@ -1,4 +1,4 @@
-"""What chapter `parallelism` has its workers do: every way to split, in one launch.
+"""The runs of chapter `parallelism`: every kind of parallelism, in one launch.
 
 Each function runs in all workers and gives what the chapter compares with the model in one piece. One of each pair of
 results is of a split that is wrong on purpose.

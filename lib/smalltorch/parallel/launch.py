@@ -1,4 +1,4 @@
-"""Several processes on this machine that run one function together, and end together whatever happens to one of them.
+"""Launch several local processes that run one function, and stop all of them if one fails.
 
     >>> import torch.distributed as dist
     >>> launch(dist.get_rank, 2)
@@ -52,8 +52,8 @@ def launch(work: Callable[..., Any], processes: int, *arguments: Any, limit: flo
         WorkerError: if a worker fails, ends, is stopped or is silent, or the time is over; no process is left then.
         ValueError: for fewer than one process, a limit that is not positive, or a function without a name to import.
     """
-    check_integers(1, processes=processes)
-    check_numbers(0, limit=limit)
+    processes = check_integers(1, processes=processes)
+    limit = check_numbers(0, limit=limit)
     if limit == 0:
         raise ValueError("limit: expected more than 0 seconds, got 0")
     module = getattr(work, "__module__", None)

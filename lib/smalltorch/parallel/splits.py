@@ -1,4 +1,4 @@
-"""One step of training, or one layer, on several workers: batch, parameters, matrices, tokens or layers are split.
+"""Data, sharded, tensor, sequence and pipeline parallelism: one step or layer, split over several workers.
 
 All functions speak to the default group of `torch.distributed`, so they run where `launch` has started them, in all
 workers alike. Source: Rajbhandari et al., "ZeRO" (2020); Shoeybi et al., "Megatron-LM" (2019); Liu et al., "Ring

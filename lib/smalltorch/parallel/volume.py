@@ -1,4 +1,4 @@
-"""What splitting a model costs: numbers that a worker sends, and how long the stages of a pipeline wait.
+"""The communication volume of each kind of parallelism, and the idle time of a pipeline.
 
 Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations" (2009); Huang et al.,
 "GPipe" (2019); Narayanan et al., "PipeDream" (2019).
@@ -22,8 +22,8 @@ def share(n: int, processes: int, rank: int) -> slice:
     Raises:
         ValueError: for a negative number, or a rank that there is not.
     """
-    check_integers(0, n=n, rank=rank)
-    check_integers(1, processes=processes)
+    n, rank = check_integers(0, n=n, rank=rank)
+    processes = check_integers(1, processes=processes)
     if rank >= processes:
         raise ValueError(f"rank: expected one of {processes}, from 0 on, got {rank}")
     size, more = divmod(n, processes)
@@ -42,6 +42,10 @@ def ring_sent(n: int, processes: int, rank: int) -> int:
     Raises:
         ValueError: as `share`.
     """
+    n, rank = check_integers(0, n=n, rank=rank)
+    processes = check_integers(1, processes=processes)
+    if rank >= processes:
+        raise ValueError(f"rank: expected one of {processes}, from 0 on, got {rank}")
     if processes == 1:
         return 0
     spared = [share(n, processes, (rank + k) % processes) for k in (1, 2)]
@@ -59,14 +63,17 @@ def bubble(stages: int, parts: int) -> Fraction:
     Raises:
         ValueError: for no stage or no part.
     """
-    check_integers(1, stages=stages, parts=parts)
+    stages, parts = check_integers(1, stages=stages, parts=parts)
     return Fraction(stages - 1, parts + stages - 1)
 
 
 def gpipe(stages: int, stage: int, parts: int) -> list[Step]:
-    """All parts forward, then all parts backward. Chapter `parallelism`."""
-    share(0, stages, stage)
-    check_integers(1, parts=parts)
+    """All parts forward, then all parts backward. Chapter `parallelism`.
+
+    Raises:
+        ValueError: for no part, or a stage that there is not.
+    """
+    _, _, parts = _pipeline(stages, stage, parts)
     return [("F", i) for i in range(parts)] + [("B", i) for i in range(parts)]
 
 
@@ -77,9 +84,11 @@ def one_f_one_b(stages: int, stage: int, parts: int) -> list[Step]:
         [('F', 0), ('F', 1), ('B', 0), ('F', 2), ('B', 1), ('B', 2)]
 
     Chapter `parallelism`.
+
+    Raises:
+        ValueError: as `gpipe`.
     """
-    share(0, stages, stage)
-    check_integers(1, parts=parts)
+    stages, stage, parts = _pipeline(stages, stage, parts)
     ahead = min(parts, stages - stage)
     order = [("F", i) for i in range(ahead)]
     for i in range(parts):
@@ -87,6 +96,14 @@ def one_f_one_b(stages: int, stage: int, parts: int) -> list[Step]:
         if i + ahead < parts:
             order.append(("F", i + ahead))
     return order
+
+
+def _pipeline(stages: int, stage: int, parts: int) -> tuple[int, int, int]:
+    stages, parts = check_integers(1, stages=stages, parts=parts)
+    stage = check_integers(0, stage=stage)
+    if stage >= stages:
+        raise ValueError(f"stage: expected one of {stages}, from 0 on, got {stage}")
+    return stages, stage, parts
 
 
 def earliest(orders: list[list[Step]], forward: int, backward: int) -> list[list[tuple[int, int]]]:
@@ -98,7 +115,7 @@ def earliest(orders: list[list[Step]], forward: int, backward: int) -> list[list
     Raises:
         ValueError: for durations below 1, or orders in which a step waits for ever.
     """
-    check_integers(1, forward=forward, backward=backward)
+    forward, backward = check_integers(1, forward=forward, backward=backward)
     last = len(orders) - 1
     ends: dict[tuple[str, int, int], int] = {}
     times: list[list[tuple[int, int]]] = [[] for _ in orders]

@@ -1,4 +1,4 @@
-"""One worker of `launch`: `python -m smalltorch.parallel.worker FOLDER RANK`; nobody else calls it.
+"""The entry point of a process that `launch` starts: `python -m smalltorch.parallel.worker FOLDER RANK`.
 
 It says five times a second that it lives, runs its function within a group of gloo on the loopback interface, and
 leaves a result or an error in the folder. When the process that launched it ends, it ends.

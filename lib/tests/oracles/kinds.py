@@ -1,6 +1,7 @@
 """The kinds of arguments: how a valid one is drawn, what it is in words, and how it can be bad."""
 
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -86,6 +87,12 @@ class Array(Kind):
         if x.ndim > 1:
             yield Bad("strided", "transposed in memory", x.mT.contiguous().mT)
         yield Bad("meta", "", x.to("meta"))
+        yield Bad("layout", "sparse", x.to_sparse(), outside=True)
+        if x.ndim > 0:
+            with warnings.catch_warnings():  # that their interface is young
+                warnings.simplefilter("ignore")
+                nested = torch.nested.nested_tensor([x[0], x[0]])
+            yield Bad("layout", "nested", nested, outside=True)
         yield Bad("type", "list", x.tolist(), outside=True)
         yield Bad("type", "None", None, outside=True)
 
@@ -108,6 +115,7 @@ class Real(Array):
             yield Bad("half", "this one only", x.half())
             for kind, value in (("nan", math.nan), ("inf", math.inf), ("inf", -math.inf)):
                 yield Bad(kind, str(value), with_one(x, value))
+            yield Bad("nan", "the first", with_one(x, math.nan, first=True))
         for factor in EXTREMES[given.dtype]:
             yield Bad("extreme", f"{given.dtype} times {factor:g}", x * factor)
 
@@ -167,7 +175,7 @@ class Mask(Array):
     """Booleans, True where a query may attend."""
 
     def draw(self, given):
-        return torch.from_numpy(given.rng.random(self.size(given)) < 0.7)
+        return torch.from_numpy(np.asarray(given.rng.random(self.size(given)) < 0.7))
 
     def bad(self, x, given):
         if given.dtype != torch.float64:
@@ -177,12 +185,20 @@ class Mask(Array):
         yield Bad("dtype", "float", x.double(), outside=True)
 
 
-def with_one(x: Tensor, value: float) -> Tensor:
-    """One entry, in the middle, replaced."""
+def with_one(x: Tensor, value: float, first: bool = False) -> Tensor:
+    """One entry, in the middle or the first, replaced."""
     x = x.clone()
     if x.numel():
-        x.view(-1)[x.numel() // 2] = value
+        x.view(-1)[0 if first else x.numel() // 2] = value
     return x
+
+
+def other_numbers(value: float, numpy: type) -> Iterator[Bad]:
+    """The same number, which is not Python's: it may be refused, but must not be computed with as it is."""
+    yield Bad("number", f"NumPy's {numpy.__name__}", numpy(value))
+    yield Bad("number", "0-d array", np.array(value))
+    yield Bad("number", "0-d tensor", torch.tensor(value))
+    yield Bad("type", "True", True, outside=True)
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
@@ -201,6 +217,7 @@ class Count(Kind):
     def bad(self, value, given):
         if given.dtype != torch.float64:
             return
+        yield from other_numbers(value, np.int8 if value < 128 else np.int64)
         yield Bad("range", "zero", 0, outside=self.least > 0)
         yield Bad("negative", "", -1, outside=self.least > -1)
         yield Bad("nan", "", math.nan, outside=True)
@@ -221,6 +238,7 @@ class Number(Kind):
     def bad(self, value, given):
         if given.dtype != torch.float64:
             return
+        yield from other_numbers(value, np.float32)
         for kind, note, bad in (
             ("range", "zero", 0.0),
             ("negative", "", -abs(value) or -1.0),

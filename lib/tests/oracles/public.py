@@ -11,7 +11,11 @@ import smalltorch
 
 # The engine and its aliases; drawings (`test_draw`), long runs and their tables (`test_long_runs`, `test_table`); what
 # needs several processes (`test_launch`, `test_splits`).
-ELSEWHERE = ("engine", "derive", "verify", "ledger", "draw", "experiments.runner", "experiments.table", "parallel")
+ELSEWHERE = (
+    *("engine", "derive", "figures.draw"),
+    *(f"parallel.{name}" for name in ("counting", "demonstrations", "launch", "splits", "worker")),
+    *("experiments.closure", "experiments.runner", "experiments.table"),
+)
 
 
 def modules() -> list[str]:

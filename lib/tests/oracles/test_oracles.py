@@ -153,3 +153,11 @@ def test_what_comes_of_measure(entry):
 @of_group("files")
 def test_what_comes_of_files(entry):
     assert_nothing_gets_through(entry)
+
+
+NAMED = {"parts", "positions", "steps", "machines", "collapse", "spectral", "measure", "files"}
+
+
+@pytest.mark.parametrize("entry", [e for name in GROUPS.keys() - NAMED for e in GROUPS[name]], ids=lambda e: e.name)
+def test_what_comes_of_all_others(entry):
+    assert_nothing_gets_through(entry)

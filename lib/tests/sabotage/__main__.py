@@ -6,12 +6,12 @@
     python lib/tests/sabotage norm            those of norm.py
 
 A fault is put into a copy of lib/ and book/; nothing here is changed. It is noticed if a test fails: not if the tests
-cannot run. Add one to `faults/`, in the file named as the one that it breaks; `runner.py` says what belongs there.
+cannot run. Add one to `faults/`, in the file named as the one that it breaks; `mutate.py` says what belongs there.
 """
 
 import sys
 
-import runner
+import mutate
 
 if __name__ == "__main__":
-    sys.exit(runner.main())
+    sys.exit(mutate.main())

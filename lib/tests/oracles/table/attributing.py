@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import torch
 
 from smalltorch import attribute
 
@@ -72,7 +71,6 @@ ENTRIES = [
         ),
         lambda x, baseline, steps: along_a_plane(x, baseline),
         {"x": Real("n d"), "baseline": Real("n d"), "steps": Count(4)},
-        dtypes=(torch.float64, torch.float32),
     ),
     Entry(
         "attribute.relevance",

@@ -16,16 +16,23 @@ from .machines import TOKENS, decoder
 def attend(Q, K, V, bias):
     f.real(Q, K, V, bias)
     S = Q @ f.T(K) / np.sqrt(Q.shape[-1]) + bias[..., None, :]
-    E = f.exp(S - S.max(-1, keepdims=True))
-    return E / E.sum(-1, keepdims=True) @ V
+    return f.softmax(S) @ V
 
 
 def merged(K, V, keep):
     """Entry by entry, as loops."""
     f.real(K, V)
+    if not all(np.isfinite(X.astype(float)).all() for X in (K, V)):
+        raise Outside("finite entries")
+    if max(K.ndim, V.ndim, keep.ndim + 1) > 2:
+        batch = np.broadcast_shapes(K.shape[:-2], keep.shape[:-1])
+        more = (0,) * (V.ndim - 2 - len(batch))  # keys and biases lack the axes that values alone have
+        batch = np.broadcast_shapes(batch, V.shape[:-2])
+        K, V, keep = (np.broadcast_to(x, (*batch, *x.shape[-k:])) for x, k in ((K, 2), (V, 2), (keep, 1)))
+        keys, values, counts = (np.stack(part) for part in zip(*map(merged, K, V, keep), strict=True))
+        return keys[more], values, counts[more]
     if not keep.any():
         raise Outside("something kept")
-    K, V = np.asarray(K), np.asarray(V)
     home = [
         i if keep[i] else min(np.flatnonzero(keep), key=lambda j: ((K[i] - K[j]) ** 2).sum()) for i in range(len(K))
     ]
@@ -52,7 +59,13 @@ def unread(dtype, model, tokens):
     if not isinstance(model, Decoder):
         return []
     empty = [
-        torch.zeros(len(tokens), block.attention.kv_heads, 0, block.attention.d_h, dtype=dtype)
+        torch.zeros(
+            tokens.shape[0] if isinstance(tokens, torch.Tensor) and not tokens.is_nested and tokens.ndim else 1,
+            block.attention.kv_heads,
+            0,
+            block.attention.d_h,
+            dtype=dtype,
+        )
         for block in model.blocks
     ]
     return [(part, part, part.sum(-1)) for part in empty]
@@ -69,20 +82,20 @@ ENTRIES = [
         "cache.kept_bias",
         lambda keep: cache.kept_bias(keep).exp(),
         lambda keep: keep.astype(float),
-        {"keep": Mask("n m")},
+        {"keep": Mask("...")},
     ),
     Entry(
         "cache.attend",
         lambda Q, K, V, bias: cache.attend(Q, K, V, bias),
         attend,
         {"Q": Real("... n d_h"), "K": Real("... m d_h"), "V": Real("... m d_v"), "bias": Real("... m")},
+        sizes={"m": 5},
     ),
     Entry(
         "cache.merged",
         merged_counts,
         merged,
-        {"K": Real("n d_h"), "V": Real("n d_v"), "keep": Mask("n")},
-        where=lambda **a: bool(a["keep"].any()),
+        {"K": Real("... n d_h"), "V": Real("... n d_v"), "keep": Mask("... n")},
         relation="something is kept",
     ),
     Entry(
@@ -96,7 +109,7 @@ ENTRIES = [
     Entry(
         "cache.continued",
         lambda dtype, model, tokens: cache.continued(model, tokens, unread(dtype, model, tokens), past=0),
-        lambda dtype, model, tokens: decoder(dtype).states(torch.as_tensor(tokens)).detach().numpy(),
+        lambda dtype, model, tokens: decoder(dtype).double().states(torch.as_tensor(tokens)).detach().numpy(),
         {
             "dtype": Precision(),
             "model": Other(

@@ -25,8 +25,10 @@ def counts(mask):
 
 
 def top(S, k):
-    rank = (S[..., None, :] > S[..., None]).sum(-1)  # no two are equal
-    return rank < k
+    n = S.shape[-1]
+    first = (S[..., None, :] == S[..., None]) & np.tri(n, k=-1, dtype=bool)  # equal ones that stand before
+    rank = ((S[..., None, :] > S[..., None]) | first).sum(-1)
+    return (rank < k) & (S > -np.inf)
 
 
 def rounds(mask, source):
@@ -70,7 +72,13 @@ ENTRIES = [
         where=lambda **a: a["degree"] % 2 == 0 and a["degree"] <= 12 and a["n"] >= 4 * a["degree"],
         relation="degree is even, at most 12 and a quarter of n",
     ),
-    Entry("efficient.sparse.top_mask", lambda S, k: sparse.top_mask(S, k), top, {"S": Real("... n m"), "k": Count(2)}),
+    Entry(
+        "efficient.sparse.top_mask",
+        lambda S, k: sparse.top_mask(S, k),
+        top,
+        {"S": Real("... n m"), "k": Count(2)},
+        sizes={"m": 5},
+    ),
     Entry(
         "efficient.sparse.hops",
         lambda mask, source: sparse.hops(mask, source),

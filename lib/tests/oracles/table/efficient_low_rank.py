@@ -10,8 +10,6 @@ from .. import formulas as f
 from ..judge import Entry, Outside
 from ..kinds import Count, Flag, Mask, Maybe, Other, Precision, Real, Tokens
 
-LARGE = (torch.float64, torch.float32)
-
 
 def matrices(A):
     f.real(A)
@@ -109,6 +107,14 @@ def backwards(Y_1, Y_2):
     return Y_1 - np.tanh(X_2.astype(float)), X_2
 
 
+class Buckets(Tokens):
+    """Whole numbers from 0 on, however large."""
+
+    def bad(self, x, given):
+        for bad in super().bad(x, given):
+            yield bad._replace(outside=bad.outside and bad.kind not in ("range", "extreme"))
+
+
 A = Real("... m n")
 STATES = Real("... n d")
 SIZE = {"m": 4, "k": 2, "l": 2, "half": 3}
@@ -120,7 +126,6 @@ ENTRIES = [
         rank_floors,
         {"A": A},
         sizes=SIZE,
-        dtypes=LARGE,
     ),
     Entry(
         "efficient.low_rank.best_rank",
@@ -128,7 +133,6 @@ ENTRIES = [
         best_rank,
         {"A": A, "k": Count(2, least=0)},
         sizes=SIZE,
-        dtypes=LARGE,
     ),
     Entry(
         "efficient.low_rank.linformer",
@@ -156,14 +160,12 @@ ENTRIES = [
         hash_buckets,
         {"X": STATES, "R": Real("d half")},
         sizes=SIZE,
-        dtypes=LARGE,
     ),
     Entry(
         "efficient.hashing.chunk_mask",
         lambda buckets, size: hashing.chunk_mask(buckets, size),
         chunk_mask,
-        {"buckets": Tokens("batch n", "vocabulary"), "size": Count(2)},
-        sizes={"vocabulary": 2**62},
+        {"buckets": Buckets("batch n", "vocabulary"), "size": Count(2)},
     ),
     Entry(
         "efficient.hashing.shared_attention",

@@ -35,6 +35,8 @@ def attention(Q, K, V, W, causal):
 
 def mixed(X):
     f.real(X)
+    if not np.isfinite(X.astype(float)).all():
+        raise Outside("finite")
     n, d = X.shape[-2:]
     angle = lambda size: 2 * np.pi * np.outer(np.arange(size), np.arange(size)) / size  # noqa: E731
     cos, sin = ([g(angle(size)) for size in (n, d)] for g in (np.cos, np.sin))
@@ -60,6 +62,7 @@ ENTRIES = [
         trigonometric,
         {"X": Real("... n d"), "W": Real("m d")},
         sizes={"m": 5},
+        digits=400,
     ),
     Entry(
         "efficient.kernels.orthogonal_rows",
@@ -72,8 +75,14 @@ ENTRIES = [
         "efficient.kernels.kernel_attention",
         lambda Q, K, V, W, causal: kernels.kernel_attention(Q, K, V, W, causal),
         attention,
-        {"Q": Real("... n d"), "K": Real("... n d"), "V": Real("... n d_v"), "W": Real("m d"), "causal": Flag(False)},
-        sizes={"m": 5},
+        {
+            "Q": Real("... query d"),
+            "K": Real("... key d"),
+            "V": Real("... key d_v"),
+            "W": Real("m d"),
+            "causal": Flag(False),
+        },
+        sizes={"m": 5, "query": 5},
     ),
     Entry("efficient.kernels.fourier_mix", lambda X: kernels.fourier_mix(X), mixed, {"X": Real("... n d")}),
 ]

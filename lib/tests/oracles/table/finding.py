@@ -108,6 +108,7 @@ ENTRIES = [
             "values": Real("one batch head n d_h"),
         },
         sizes={"one": 1, "d_h": 2},
+        also=("output",),
     ),
     Entry(
         "circuits.dichotomies",

@@ -440,7 +440,7 @@ GENERATE = [
     ),
     Entry(
         "generate.Generated.margin",
-        lambda logits: generate.Generated(logits.argmax(-1), logits).margin,
+        lambda logits: generate.Generated(torch.zeros(2, 3), logits).margin,
         lambda logits: np.sort(logits, -1)[..., -1] - np.sort(logits, -1)[..., -2],
         {"logits": Logits("batch new vocabulary", free=True)},
         sizes={"new": 3},
@@ -619,7 +619,7 @@ def batch(rng):
 
 def trained(model, loss, batch, name, seeds, steps, rate, start):
     """By a plain loop for each seed, with torch's own Adam."""
-    losses, parameters = [], []
+    losses, parameters, rate = [], [], float(rate)
     for seed in range(seeds):
         weights = start(model, generator(f"{name}, weights {seed}"))
         weights = {key: value.clone().requires_grad_() for key, value in weights.items()}

@@ -148,6 +148,12 @@ def refuse(reason):
 SCORES = ("Q", "K", "S")  # what an error may name where they are computed from X
 EPS = Number(1e-3, least=0)
 
+
+def halved(X):
+    shapes.check_floats(X=(X, "... d"))
+    return X / 2
+
+
 ENTRIES = [
     # --- attention
     Entry(
@@ -378,6 +384,12 @@ ENTRIES = [
         "shapes.largest", lambda X: shapes.largest(X), lambda X: abs(X).max(initial=0), {"X": Tensors("n d", free=True)}
     ),
     Entry(
+        "shapes.computed_wide",
+        lambda X: shapes.computed_wide(halved)(X),
+        lambda X: X / 2,
+        {"X": Real("... d")},
+    ),
+    Entry(
         "shapes.at_least_float32",
         lambda value: shapes.at_least_float32(value),
         lambda value: value,
@@ -391,14 +403,14 @@ ENTRIES = [
     ),
     Entry(
         "shapes.check_integers",
-        lambda number: str(shapes.check_integers(2, number=number)),
-        lambda number: "None",
+        lambda number: shapes.check_integers(2, number=number),
+        lambda number: number,
         {"number": Count(3, least=2)},
     ),
     Entry(
         "shapes.check_numbers",
-        lambda number: str(shapes.check_numbers(0, number=number)),
-        lambda number: "None" if math.isfinite(number) else refuse("not finite"),
+        lambda number: shapes.check_numbers(0, number=number),
+        lambda number: number if math.isfinite(number) else refuse("not finite"),
         {"number": Number(0.5, least=0)},
     ),
     Entry(

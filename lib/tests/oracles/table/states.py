@@ -43,7 +43,7 @@ def delta(Q, K, V, beta):
     S, outputs = states(K, V), []
     for t in range(K.shape[-2]):
         k = K[..., t, :, None]
-        S = S - beta[..., t, None, None] * (k @ (f.T(k) @ S)) + beta[..., t, None, None] * k * V[..., t, None, :]
+        S = S + beta[..., t, None, None] * (k * (V[..., t, None, :] - f.T(k) @ S))
         outputs.append((Q[..., t, None, :] @ S)[..., 0, :])
     return np.stack(outputs, -2), S
 
@@ -53,8 +53,8 @@ ENTRIES = [
     Entry(
         "efficient.linear.elu_plus_one",
         lambda X: linear.elu_plus_one(X),
-        lambda X: np.where(X > 0, X + 1, f.exp(np.minimum(X, 0 * X))),
-        {"X": Real("... n d")},
+        lambda X: np.where(X > 0, X + 1, f.exp(np.where(X > 0, 0 * X, X))),
+        {"X": Real("...")},
     ),
     Entry("efficient.linear.parallel", lambda **a: linear.parallel(**a), lambda **a: gated(**a)[0], ARGUMENTS),
     Entry("efficient.linear.recurrent", lambda **a: linear.recurrent(**a), gated, ARGUMENTS),

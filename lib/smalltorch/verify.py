@@ -1,1 +1,0 @@
-from smalltorch.engine.verify import *  # noqa: F403  where this module stood before
