@@ -26,14 +26,11 @@
     if (button) setTimeout(() => button.focus());
   }, true);   // before its icon, on which a mouse clicks, is replaced
 
-  // A link to a folded solution or cell unfolds it, and a search in the page finds what is in it. A link to a claim that stood at a chapter's end
-  // leads on to its page of the ledger.
+  // A link to a folded solution or cell unfolds it, and a search in the page finds what is in it.
   const target = () => document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const arrive = () => {
     target()?.closest('.toggle-hidden')?.querySelector('.toggle-button').click();
     target()?.querySelectorAll(':scope.cell > details.code').forEach(fold => { fold.open = true; });
-    const settled = target()?.closest('.settled');
-    if (settled) location.replace(settled.querySelector('a').href + location.hash);
   };
   window.addEventListener('load', arrive);
   window.addEventListener('hashchange', arrive);
@@ -79,7 +76,12 @@
     all(measured, box => laidOut.observe(box));
   };
   window.addEventListener('load', measure);
-  window.addEventListener('resize', measure);
+  // Once more whenever the column has another width: with the window, without a sidebar, or as soon as a wider formula scrolls.
+  let width;
+  new ResizeObserver(([{ contentRect }]) => {
+    if (width && contentRect.width !== width) requestAnimationFrame(measure);
+    width = contentRect.width;
+  }).observe(document.querySelector('main'));
   // Who reads by keyboard may go on to what is far from the screen.
   const tab = ({ key }) => {
     if (key !== 'Tab') return;

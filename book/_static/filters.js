@@ -37,10 +37,7 @@
 
   const wanted = new URLSearchParams(location.search);
   for (const control of controls) control.value = wanted.get(control.name) ?? '';
-  for (const select of selects) {
-    if (select.selectedIndex >= 0) continue;
-    select.value = [...select.options].find(option => option.dataset.was === wanted.get(select.name))?.value ?? '';
-  }
+  for (const select of selects) if (select.selectedIndex < 0) select.value = '';
   form.hidden = false;
   form.addEventListener('input', () => { update(); keep(); });
   form.addEventListener('reset', () => setTimeout(() => { update(); keep(); }));   // the fields are emptied after the event

@@ -1,6 +1,4 @@
-"""Chapter `extrapolation`: a head of RoPE that reads on, with the frequencies of a remedy."""
-
-from __future__ import annotations
+"""Reference of a figure in `extrapolation`: attention of a RoPE head beyond its trained length, with each remedy."""
 
 import math
 

@@ -16,7 +16,7 @@
 //     views: [{ height: 300, draw(axes, state, result) { … } }],     // drawings, side by side where there is room;
 //   });                                                              // `handles` and `drag`, below, let one be moved
 //
-// In every text a formula stands between dollars (words.js). The state stands in the address, so that a link shows it again.
+// In every text a formula stands between dollars (text.js). The state stands in the address, so that a link shows it again.
 //
 // The whole drawing is made anew from the state after every change. The browser's check holds what `compute` returns against the
 // reference of that name beside this one, which uses the library. Without this script the div stays empty, and the figure above it is all there is.

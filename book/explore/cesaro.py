@@ -1,6 +1,4 @@
-"""Chapter `causal`: Hardy's inequality with a rate, and a sink forces the norm."""
-
-from __future__ import annotations
+"""Reference of a figure in `causal`: Hardy's inequality with its rate, and how an attention sink raises the norm."""
 
 import math
 from functools import cache

@@ -1,6 +1,4 @@
-"""Chapters `cubic-law` and `skips-and-mlps`: collapse from a circle, in logarithms, mean and residual apart."""
-
-from __future__ import annotations
+"""Reference of a figure in `cubic-law` and `skips-and-mlps`: rank collapse of tokens on a circle, in logarithms."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""Chapter `rotary`: the score of a query and a key whose pairs have one length, aimed at an offset."""
-
-from __future__ import annotations
+"""Reference of a figure in `rotary`: the score of a query and a key as a function of their relative position."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""What several references compute with: the random numbers of numbers.js, and attention drawn from them."""
-
-from __future__ import annotations
+"""Shared by several references: the random numbers of numbers.js, and random attention matrices made from them."""
 
 import math
 

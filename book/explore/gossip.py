@@ -1,6 +1,4 @@
-"""Chapter `sparse`: how many layers each of 48 tokens waits for a message, with a window, gaps and global tokens."""
-
-from __future__ import annotations
+"""Reference of a figure in `sparse`: layers until a message reaches each of 48 tokens, by sparsity pattern."""
 
 from explore.draws import Numbers
 from smalltorch.efficient.sparse import global_mask, hops, window_mask

@@ -1,6 +1,4 @@
-"""Chapter `attention`: the example by hand, a query among keys and an output among values."""
-
-from __future__ import annotations
+"""Reference of a figure in `attention`: the worked example, one query among keys and its output among values."""
 
 from explore.draws import Numbers, vector
 from smalltorch import attention

@@ -1,9 +1,7 @@
-"""Chapter `extrapolation`: what SmolLM2 pays past its trained length, with each remedy, by position.
+"""Reference of a figure in `extrapolation`: SmolLM2's loss by position beyond its trained length, with each remedy.
 
 python -m explore.past      # writes what the figure has stored, from the library's table
 """
-
-from __future__ import annotations
 
 import json
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""Chapter `products`: products of attention matrices, and what they forget."""
-
-from __future__ import annotations
+"""Reference of a figure in `products`: products of attention matrices, their norms, and how alike their rows become."""
 
 import math
 

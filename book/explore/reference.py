@@ -1,12 +1,10 @@
-"""Hold the numbers of a figure that moves against the library.
+"""Compare the numbers of an interactive figure's script with those of its Python reference.
 
     python -m explore.reference NAME STATES.json
 
 The browser's check writes the file: the states it moved the figure through, and what the page's script computed for
 them. The module NAME computes the same numbers with smalltorch and torch, in float64.
 """
-
-from __future__ import annotations
 
 import json
 import math

@@ -1,6 +1,4 @@
-"""Chapter `overview`: the probabilities that a next token is drawn from."""
-
-from __future__ import annotations
+"""Reference of a figure in `overview`: the probabilities from which the next token is sampled."""
 
 import numpy as np
 

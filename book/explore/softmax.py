@@ -1,6 +1,4 @@
-"""Chapter `softmax`: the Jacobian of softmax and its norm."""
-
-from __future__ import annotations
+"""Reference of a figure in `softmax`: the Jacobian of softmax and its norm."""
 
 import torch
 

@@ -1,6 +1,4 @@
-"""Chapter `logit-span`: the worst attention of a span, and random ones."""
-
-from __future__ import annotations
+"""Reference of a figure in `logit-span`: attention matrices of a given logit range, the worst one and random ones."""
 
 import math
 

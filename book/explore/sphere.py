@@ -1,6 +1,4 @@
-"""Chapter `layer-norm`: where it sends a vector, and the sharp bound on its length behind gain and shift."""
-
-from __future__ import annotations
+"""Reference of a figure in `layer-norm`: the image of a vector, and its sharp norm bound after gain and shift."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""Chapter `scaling`: the variance of a dot product, and what the softmax makes of it."""
-
-from __future__ import annotations
+"""Reference of a figure in `scaling`: the variance of a dot product, and its effect on the softmax."""
 
 import torch
 

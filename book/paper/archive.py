@@ -1,4 +1,4 @@
-"""Link the PDF in the built book, pack both into an archive, and link that too.
+"""Add the PDF to the built book, pack both into an archive for offline reading, and link it.
 
     archive.py _build/html
 
@@ -6,16 +6,14 @@ The archive holds the pages as they are when only the PDF is linked: it cannot t
 stubs at old addresses, and what is there only for those who come to the pages' public address.
 """
 
-from __future__ import annotations
-
 import sys
 import zipfile
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-import own
+import output_folder
 from deepdive.book import contents
-from deepdive.outward.site import ONLINE
+from deepdive.metadata.site import ONLINE
 from deepdive.takeaway import ARCHIVE, NAME, fill
 from smalltorch.files import in_one_line, replacing
 
@@ -41,7 +39,7 @@ def not_for_a_folder(html: Path, moved: Iterable[str]) -> list[Path]:
 def main() -> None:
     html = Path(sys.argv[1]).resolve()
     listed = contents.read(ROOT)
-    with own.taken(html.parent):
+    with output_folder.taken(html.parent):
         (html / ARCHIVE).unlink(missing_ok=True)
         fill(html, listed.root)
         pack(html, html / ARCHIVE, not_for_a_folder(html, listed.moved))

@@ -1,4 +1,4 @@
-"""The whole book as one HTML page, for printing, put together from the built pages.
+"""Combine the built pages into one HTML page for printing.
 
     onepage.py _build/html     writes _build/print
 
@@ -6,8 +6,6 @@ Each page keeps its markup and the look it has on paper (print.css). Only addres
 front, so that no two are the same, and links between pages become links within this one. No script of the pages is
 taken along: what they would fold away stays open.
 """
-
-from __future__ import annotations
 
 import importlib.util
 import re
@@ -21,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 import yaml
 from bs4 import BeautifulSoup, Tag
 
-import own
+import output_folder
 from deepdive.book.contents import LEDGER, OPENINGS, outline
 from deepdive.book.contents import read as read_contents
 from smalltorch.files import in_one_line, write_text
@@ -228,7 +226,7 @@ def main() -> None:
     html = Path(sys.argv[1]).resolve()
     folder = html.with_name("print")
     package = Path(importlib.util.find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax"
-    with own.taken(html.parent):
+    with output_folder.taken(html.parent):
         shutil.rmtree(folder, ignore_errors=True)
         for name in MATHJAX:
             (folder / "mathjax" / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,7 @@
-"""Check the PDF against the pages it was printed from: outline, formulas, solutions, contents, links and fonts.
+"""Check the printed PDF against its pages: outline, formulas, solutions, contents, links and fonts.
 
 pdf.py _build/html
 """
-
-from __future__ import annotations
 
 import re
 import sys
@@ -15,7 +13,7 @@ from pathlib import Path
 from pypdf import PdfReader
 from pypdf.generic import Destination, DictionaryObject
 
-import own
+import output_folder
 from deepdive.book.contents import OPENINGS
 from deepdive.takeaway import PDF
 from onepage import ROOT, depth, parts
@@ -180,7 +178,7 @@ def main() -> None:
     html = Path(sys.argv[1]).resolve()
     order = parts(ROOT)
     texts = {}
-    with own.taken(html.parent):
+    with output_folder.taken(html.parent):
         for page in [page for _, pages in order for page in pages]:
             text = (html / f"{page}.html").read_text(encoding="utf-8")
             texts[page] = text.partition('<article class="bd-article">')[2].partition("</article>")[0]

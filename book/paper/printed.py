@@ -1,4 +1,4 @@
-"""Print the book as a PDF, unless what would be printed is what was printed last.
+"""Print the book to PDF with a headless browser, unless the input is what was printed last.
 
     printed.py _build/html     of the page in _build/print; keeps the PDF in _build/printed
 
@@ -6,8 +6,6 @@ A PDF's name there is the hash of all that it was printed from: the page, the st
 the programs that print. The book is one volume, because what makes it whole cannot be joined later: numbers of pages,
 links between chapters, outline and tags.
 """
-
-from __future__ import annotations
 
 import subprocess
 import sys
@@ -18,7 +16,7 @@ from pathlib import Path
 
 import pikepdf
 
-import own
+import output_folder
 from deepdive.takeaway import PDF
 from smalltorch.files import in_one_line, replacing
 
@@ -80,7 +78,7 @@ def printed(html: Path, lock: int) -> Path:
     folder.mkdir(exist_ok=True)
     pdf = folder / f"{digest(html)}.pdf"
     if not pdf.is_file():
-        own.empty(folder)
+        output_folder.empty(folder)
         with replacing(pdf) as new, tempfile.TemporaryDirectory() as other:
             contents = Path(other, "contents.pdf")
             command = ["sh", SCRIPT, html.parent, "print/index.html", new, contents]
@@ -93,7 +91,7 @@ def printed(html: Path, lock: int) -> Path:
 
 def main() -> None:
     html = Path(sys.argv[1]).resolve()
-    with own.taken(html.parent) as lock, replacing(html / PDF) as new:
+    with output_folder.taken(html.parent) as lock, replacing(html / PDF) as new:
         new.write_bytes(printed(html, lock).read_bytes())
 
 

@@ -78,8 +78,7 @@ def test_parts_have_their_pages_and_lists_are_left_out(tmp_path):
         before: []
         parts:
         - {title: One, folder: one, chapters: [a, b, c]}
-        after: [book/theorems, c]
-        moved: {}""",
+        after: [book/theorems, c]""",
         encoding="utf-8",
     )
     (tmp_path / "notebooks/one").mkdir(parents=True)

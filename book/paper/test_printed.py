@@ -38,7 +38,7 @@ def html(tmp_path, monkeypatch):
         tmp_path / "browser.pdf", object_stream_mode=pikepdf.ObjectStreamMode.disable
     )
     document(["17"]).save(tmp_path / "contents.pdf")
-    (tmp_path / printed.own.MARK).touch()
+    (tmp_path / printed.output_folder.MARK).touch()
     monkeypatch.setattr(printed, "SCRIPT", script)
     monkeypatch.setattr(sys, "argv", ["printed.py", str(tmp_path / "html")])
     return tmp_path / "html"
@@ -79,7 +79,7 @@ def test_what_the_browser_leaves_as_text_is_compressed_and_the_same_each_time(ht
     printed.main()
     first = (html / printed.PDF).read_bytes()
     assert len(first) < (html.parent / "browser.pdf").stat().st_size / 2
-    printed.own.empty(html.with_name("printed"))
+    printed.output_folder.empty(html.with_name("printed"))
     printed.main()
     assert (html / printed.PDF).read_bytes() == first
 

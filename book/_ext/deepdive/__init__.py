@@ -1,58 +1,57 @@
-"""The book's Sphinx extension: what its pages show beyond what Sphinx and its themes do.
+"""The book's Sphinx extension: directives, page components and checks beyond what Sphinx and its themes provide.
 
     book                             parts, chapters, claims and systems as plain data; it knows nothing of Sphinx
-    page                             what the pages share: their directives, tables, folds, filters, links, verdicts,
-                                     and when a generated one is read again
-    ledger  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises,
+    page                             what the pages share: their directives, tables, folds, filters, links, verdicts
+    claims  systems  parts  blocks   the pages that are generated: claims, mechanisms, parts, theorems and exercises,
     glossary                         and terms
     essay                            chapters of prose, with their verdicts
-    proof  rests                     proofs that begin with a list; the map of what rests on what
-    code                             the code of the chapters, folded
+    proof  theorem_graph             proofs that begin with a list; the map of what rests on what
+    code  first_screen               the code of the chapters, folded; what a chapter opens with
     formulas                         formulas, typeset
     moved                            old addresses, which lead on
-    search                           what is found by name
+    search_index                     what is found by name
     library                          the library's page, from its docstrings
-    drawn  explore  takeaway         drawings within the page, figures that move; links to the PDF and the archive
+    inline_svg  explore  takeaway    drawings within the page, figures that move; links to the PDF and the archive
     theme                            what stands around a page: options, buttons, how to cite
-    outward                          what others see of the book: descriptions, cards, the sitemap, the public address
-    finish                           the last hand on each page
+    metadata                         what others see of the book: descriptions, cards, the sitemap, the public address
+    reader                           the notebooks that readers open
+    postprocess                      the last changes of each page, when all are written
 
 Importing the package imports none of them.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
 ROOMS = (
-    "page.again",
     "page.directive",
     "page.tables",
     "page.fold",
     "page.filters",
     "page.links",
-    "ledger",
+    "claims",
     "essay",
     "systems",
     "parts",
     "blocks",
-    "rests",
+    "theorem_graph",
     "proof",
     "code",
+    "first_screen",
     "formulas",
     "glossary",
     "moved",
-    "search",
+    "search_index",
     "library.page",
     "theme.surroundings",
     "theme.sidebar",
     "theme.buttons",
-    "drawn",
+    "inline_svg",
     "explore",
     "takeaway",
-    "outward.site",
-    "outward.head",
-    "finish",
+    "metadata.site",
+    "metadata.head",
+    "reader.write",
+    "postprocess",
 )
 
 

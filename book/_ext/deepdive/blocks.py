@@ -1,4 +1,4 @@
-"""Theorems, exercises and solutions: a permalink at each, the pages that list them, and what fails a build without.
+"""Theorem, exercise and solution blocks: their permalinks, the pages that list them, and the checks on their form.
 
     {theorem-list}    every theorem with its statement, chapter by chapter
     {exercise-list}   every exercise with its statement, its checker and its solution
@@ -6,8 +6,6 @@
 A theorem here is whatever sphinx-proof numbers: also a lemma, a definition and so on. A checker is a function
 `check_…`; a chapter has one for each exercise, in the same order.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Iterator
@@ -166,7 +164,6 @@ class listing(nodes.General, nodes.Element):
 
 
 class BlockList(BookDirective):
-    made_of = "texts"  # what is listed is copied from the chapters
     noun = ""
 
     def run(self) -> list[nodes.Node]:
@@ -265,7 +262,7 @@ def number(env, page: str, block: Block) -> str:
 
 def start(app: Sphinx) -> None:
     app.book_chapters = {}
-    app.env.book_blocks = getattr(app.env, "book_blocks", {})
+    app.env.book_blocks = {}
 
 
 def setup(app: Sphinx) -> None:

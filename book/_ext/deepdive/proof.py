@@ -1,6 +1,4 @@
-"""A proof may begin with a list: sphinx-proof puts its word “Proof.” before the first line, which is then no list."""
-
-from __future__ import annotations
+"""Fix sphinx-proof where a proof begins with a list: its word “Proof.” must not become part of the first item."""
 
 import re
 

@@ -1,9 +1,7 @@
-"""The index of systems: a directive that shows what `book.systems` reads, and the failure of a build with a wrong one.
+"""The index of systems: a directive that renders `book.systems`; a build fails if a row is wrong.
 
 {systems-table}   every system with its kind and the places where it works
 """
-
-from __future__ import annotations
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -29,7 +27,7 @@ class SystemsTable(BookDirective):
         ]
         states = {state: state for state in STATES}
         parts = part_choices(book, {chapter for system in rows for chapter in system.chapters})
-        form = controls("systems", book, {"kind": KINDS, "part": parts, "state": states})
+        form = controls("systems", {"kind": KINDS, "part": parts, "state": states})
         return [
             nodes.paragraph("", f"Of {len(rows)} systems, {counts[0]} and {counts[1]}."),
             form,

@@ -1,9 +1,7 @@
-"""Links to the book as a PDF and as an archive, where these files were made (`make takeaway`).
+"""Links to the PDF and the offline archive, if they have been built (`make takeaway`).
 
 {takeaway}   the place of the links to them; it is filled in when the files are made, from the pages that were built
 """
-
-from __future__ import annotations
 
 import re
 from pathlib import Path

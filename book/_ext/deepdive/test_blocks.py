@@ -11,7 +11,7 @@ import new_chapter
 import pages
 from deepdive import blocks
 from deepdive.blocks import Block, Contents
-from deepdive.small_build import small_build
+from small_build import notebook, small_build
 
 EXERCISES = tuple(Block("exercise", f"ex-{name}", name) for name in "ab")
 CHAPTER = Contents((Block("lemma", "a-lemma", "Sinks"), *EXERCISES), ("ex-a", "ex-b"), ("check_a", "check_b"))
@@ -47,9 +47,7 @@ parts:
 - {title: One, folder: 1-one, chapters: [sinks]}
 - {title: Two, folder: 2-two, chapters: [other]}
 after: []
-moved: {}
 """,
-    "book/claims.csv": "id,source,place,claim,chapter\n",
     "book/systems.csv": """\
 number,source,section,name,what,kind,where
 1,N3,a list,Layer normalisation,what comes before,D,sinks#more sinks#again
@@ -112,12 +110,7 @@ Look at $b_{0}$.
 def chapter(title, name, text=""):
     checkers = "def check_a(answer):\n    return 'Right.'\n\n\ndef check_b(answer):\n    return 'Right.'"
     source = f"# {title}\n\n{BOX}{text}" + "".join(EXERCISE.format(letter, name) for letter in "ab")
-    return nbformat.writes(
-        nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_markdown_cell(source), nbformat.v4.new_code_cell(checkers)],
-            metadata={"language_info": {"name": "python", "pygments_lexer": "ipython3"}},
-        )
-    )
+    return notebook(nbformat.v4.new_markdown_cell(source), nbformat.v4.new_code_cell(checkers))
 
 
 FILES |= {
@@ -127,7 +120,7 @@ FILES |= {
 
 
 def build(folder, **files):
-    return small_build(folder, FILES | files, ("blocks", "search"), unsaid=["ledger"])
+    return small_build(folder, FILES | files, ("blocks", "search_index"), unsaid=["ledger"])
 
 
 @pytest.fixture(scope="module")

@@ -2,16 +2,13 @@
 
 import re
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 from deepdive import code
-from deepdive.small_build import EMPTY, small_build
+from small_build import notebook, small_build
 
-FILES = EMPTY | {
-    "index.md": "# Book\n```{toctree}\nsinks\n```\n",
-}
+INDEX = "# Book\n```{toctree}\nsinks\n```\n"
 
 
 @pytest.mark.parametrize(
@@ -45,10 +42,8 @@ def html(tmp_path_factory):
         new_code_cell("fact('b', 1, 1)", outputs=shown, metadata={"tags": ["hide-input"]}),
         new_code_cell("held()", outputs=shown, metadata={"tags": ["hide-cell"]}),
     ]
-    language = {"name": "python", "pygments_lexer": "ipython3"}
-    notebook = nbformat.writes(new_notebook(cells=cells, metadata={"language_info": language}))
     folder = tmp_path_factory.mktemp("book")
-    assert small_build(folder, FILES | {"sinks.ipynb": notebook}, ["code"]) == ""
+    assert small_build(folder, {"index.md": INDEX, "sinks.ipynb": notebook(*cells)}, ["code"]) == ""
     return (folder / "html/sinks.html").read_text(encoding="utf-8")
 
 

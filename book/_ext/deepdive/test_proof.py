@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from deepdive.small_build import EMPTY, small_build
+from small_build import small_build
 
 LIST = '<p>Proof.</p> <ol class="arabic simple"> <li><p>One.</p></li> <li><p>Two.</p></li> </ol>'
 
@@ -15,6 +15,6 @@ LIST = '<p>Proof.</p> <ol class="arabic simple"> <li><p>One.</p></li> <li><p>Two
 )
 def test_a_list_that_a_proof_begins_with_is_one(tmp_path, proof, shown):
     page = f"# Page\n\n:::{{prf:proof}}\n{proof}\n:::\n"
-    assert small_build(tmp_path, EMPTY | {"index.md": page}, rooms=["proof"]) == ""
+    assert small_build(tmp_path, {"index.md": page}, rooms=["proof"]) == ""
     html = " ".join((tmp_path / "html/index.html").read_text(encoding="utf-8").split())
     assert shown in html, re.search(r'class="proof.*', html)[0][:500]

@@ -1,4 +1,4 @@
-"""A book of two chapters, built with and without public addresses: its links, its map and the page of its part."""
+"""A book of two chapters, built with and without a public address: its links, its map and the page of its part."""
 
 import csv
 import json
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -15,6 +16,8 @@ import pages
 import toc
 from deepdive.book import contents, records
 from deepdive.page.verdicts import WORDS
+from deepdive.theme.buttons import address_of, colab_of
+from small_build import page
 from smalltorch.engine.schema import VERDICTS, anchor
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -32,17 +35,13 @@ sys.exit(build_sphinx(root, root / "html", noconfig=True, path_config=root / "_c
 """
 LEFT_OUT = ("ledger", "reviews", "landscape.md", "landscape.yml")  # they name chapters that are not there
 GENERATED = [f"book/{page}" for page in ("ledger", "systems", "theorems", "exercises")]
-ADDRESSES = {
-    "none": "",
-    "github": "https://github.com/an-org/a-repo",
-    "elsewhere": "https://forge.example/an-org/a-repo",
-}
-PUBLISHED = {"elsewhere": "https://reader.example/deep/"}  # where the pages stand
+ADDRESSES = {"none": "", "github": "https://github.com/an-org/a-repo"}
+ADDRESS, PUBLISHED = ADDRESSES["github"], {"github": "https://reader.example/deep/"}  # where the pages stand
 
 
 @pytest.fixture(scope="module")
 def build(tmp_path_factory):
-    """Build the book with an address, once; returns its folder."""
+    """Build the book with a public address or without, each once; returns its folder."""
     built = {}
 
     def build(name):
@@ -54,7 +53,7 @@ def build(tmp_path_factory):
                 (root / entry).symlink_to(ROOT / entry)
             order = yaml.safe_load((ROOT / contents.FILE).read_text(encoding="utf-8"))
             (root / contents.FILE).unlink()
-            (root / contents.FILE).write_text(yaml.safe_dump(order | {"before": [], "after": GENERATED, "moved": {}}))
+            (root / contents.FILE).write_text(yaml.safe_dump(order | {"before": [], "after": GENERATED}))
             (root / SYSTEMS).unlink()
             (root / SYSTEMS).write_text(here((ROOT / SYSTEMS).read_text(encoding="utf-8")), encoding="utf-8")
             (root / "book/reviews").mkdir()
@@ -79,10 +78,6 @@ def here(systems):
     return known.replace("I D,attention attention\n", "I D,norm-bounds#exercises\n", 1)
 
 
-def page(root, name):
-    return (root / f"html/{name}.html").read_text(encoding="utf-8")
-
-
 def words(html):
     """The text of a piece of HTML, without its tags."""
     return " ".join(re.sub(r"<[^>]+>", " ", html).split())
@@ -95,16 +90,9 @@ def words(html):
         (
             "github",
             [
-                "https://colab.research.google.com/github/an-org/a-repo/blob/main/notebooks/spectrum/norm-bounds.ipynb",
-                "https://github.com/an-org/a-repo",
-                "https://github.com/an-org/a-repo/issues/new?title=Error%20in%20notebooks/spectrum/norm-bounds%3A%20",
-            ],
-        ),
-        (
-            "elsewhere",
-            [
-                "https://forge.example/an-org/a-repo",
-                "https://forge.example/an-org/a-repo/issues/new?title=Error%20in%20notebooks/spectrum/norm-bounds%3A%20",
+                "https://colab.research.google.com/github/an-org/a-repo/blob/notebooks/spectrum/norm-bounds.ipynb",
+                ADDRESS,
+                f"{ADDRESS}/issues/new?title=Error%20in%20notebooks/spectrum/norm-bounds%3A%20",
             ],
         ),
     ],
@@ -123,7 +111,7 @@ def test_the_page_of_a_part_leads_to_its_questions(build):
     )
 
 
-@pytest.mark.parametrize("name", ["none", "elsewhere"])
+@pytest.mark.parametrize("name", ["none", "github"])
 def test_the_pages_say_what_they_are_about_and_where_they_stand(build, name):
     html = build(name) / "html"
     wrong = [line for line in pages.problems(html)[0] if re.search("expected|stands at|sitemap|404", line)]
@@ -140,8 +128,7 @@ def test_the_pages_say_what_they_are_about_and_where_they_stand(build, name):
     ("name", "address"),
     [
         ("none", ""),
-        ("github", " https://github.com/an-org/a-repo/blob/main/notebooks/spectrum/norm-bounds.ipynb"),
-        ("elsewhere", " https://forge.example/an-org/a-repo"),
+        ("github", f" {ADDRESS}/blob/main/notebooks/spectrum/norm-bounds.ipynb"),
     ],
 )
 def test_a_chapter_is_cited_with_its_title_and_address(build, name, address):
@@ -155,12 +142,53 @@ def test_a_chapter_is_cited_with_its_title_and_address(build, name, address):
     assert "@misc{deep-dive-transformer," in page(root, "book/index")
 
 
-def test_the_notebook_of_a_page_is_the_committed_one(build):
+def test_the_notebook_of_a_page_is_the_readers_edition_and_leads_to_the_committed_one(build):
     root = build("none")
     button = re.compile(r'<a [^>]*href="([^"]*\.ipynb)" download')
     path = root / "html" / Path(CHAPTER).parent / button.search(page(root, CHAPTER))[1]
-    assert path.read_bytes() == (ROOT / f"{CHAPTER}.ipynb").read_bytes()
+    edition = path.read_text(encoding="utf-8")
+    assert "{prf:" not in edition and "image/svg+xml" not in edition and "image/png" in edition
+    whole = re.search(r"\[the whole notebook\]\(([^)]*)\)", edition)[1]
+    assert (path.parent / whole).read_bytes() == (ROOT / f"{CHAPTER}.ipynb").read_bytes()
     assert not button.search(page(root, "book/index"))
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_an_edition_refers_as_the_page_does(build, name):
+    """Its numbers, and where its links lead."""
+    root = build("none")
+    chapter = f"notebooks/spectrum/{name}"
+    cells = json.loads((root / f"html/{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]
+    prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    html = page(root, chapter)
+    shown = words(html)
+    links = re.findall(r"\[((?:Theorem|Lemma|Fig\.) [\d.]+)\]\(([^)]*)\)", prose)
+    assert links and all(text in shown for text, _ in links)
+    for text, target in re.findall(r"\[([^\]]*)\]\(([^)\s]*\.html[^)\s]*)\)", prose):
+        file, _, anchor = target.partition("#")
+        to = root / "html" / Path(chapter).parent / file
+        if to.exists():  # this small book lacks most chapters
+            assert not anchor or f'id="{anchor}"' in to.read_text(encoding="utf-8"), (text, target)
+    heads = re.findall(r"\*\*((?:Theorem|Lemma) [\d.]+) \(", prose)
+    assert heads == re.findall(r"((?:Theorem|Lemma) \d+\.\d+)\s+\(", shown)[: len(heads)]
+    assert heads and set(re.findall(r"\*\*(Fig\. [\d.]+)\.\*\*", prose)) == set(
+        re.findall(r'caption-number">(Fig\. [\d.]+) ', html)
+    )
+
+
+def test_colab_opens_the_edition():
+    app = SimpleNamespace(config=SimpleNamespace(public_address="https://github.com/us/book"))
+    assert (
+        colab_of(app, "notebooks/one/a")
+        == "https://colab.research.google.com/github/us/book/blob/notebooks/one/a.ipynb"
+    )
+    app.config.public_address = "https://forge.example/book"
+    assert colab_of(app, "notebooks/one/a") == ""
+
+
+def test_the_address_of_a_chapter_elsewhere_than_on_github_is_that_of_the_book():
+    app = SimpleNamespace(config=SimpleNamespace(public_address="https://forge.example/book", public_branch="main"))
+    assert address_of(app, "notebooks/one/a.ipynb") == "https://forge.example/book"
 
 
 def test_the_map_has_what_the_records_say(build):
@@ -270,14 +298,3 @@ def test_the_index_of_systems_counts_its_rows(build):
     for row in systems:
         number = row["number"]
         assert words(found[f"system-{number}"]).startswith(f"{number} · {row['source']}, {row['section']}")
-
-
-@pytest.mark.parametrize(("page_of", "fence"), [("theorems", "prf:theorem"), ("exercises", "exercise")])
-def test_theorems_and_exercises_are_all_listed_in_their_order(build, page_of, fence):
-    html = page(build("none"), f"book/{page_of}")
-    written = []
-    for name in CHAPTERS:
-        text = "\n".join("".join(cell["source"]) for cell in notebook(name) if cell["cell_type"] == "markdown")
-        written += re.findall(rf":::\{{{fence}\}} [^\n]+\n:label: (\S+)", text)
-    listed = re.findall(r'admonition-title"><a class="reference internal" href="[^"]*#([^"]+)">', html)
-    assert listed == written and len(written) > 3

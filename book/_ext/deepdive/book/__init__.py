@@ -1,1 +1,1 @@
-"""The book as plain data. Nothing here knows of Sphinx: pages, checks and reports all read it."""
+"""The book's data model, independent of Sphinx: pages, checks and reports all read it."""

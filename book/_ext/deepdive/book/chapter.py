@@ -1,8 +1,5 @@
-"""A chapter as plain data: what its notebook says of itself, and the records and the closing in its stored outputs."""
+"""Parse a chapter's notebook: its metadata, and the verdict records and counts of checks stored in its outputs."""
 
-from __future__ import annotations
-
-import json
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +8,7 @@ from typing import NamedTuple
 from docutils.nodes import make_id
 
 from smalltorch.engine.schema import Closing, Evidence, Record, read_closing, read_records
+from smalltorch.files import read_notebook
 
 TITLE = re.compile(r"\A# +(.+?) *$", re.MULTILINE)
 RESULT = re.compile(r"\A# .+\n\n\*\*In short\.\*\* (.+(?:\n.+)*)")  # the paragraph after the title
@@ -112,7 +110,7 @@ class Chapter:
 
 def read_chapter(path: Path, page: str) -> Chapter:
     """Read a notebook; `page` is its path from the root of the book, without the suffix."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = read_notebook(path)["cells"]
     sources = ["".join(cell["source"]) for cell in cells]
     prose = "\n\n".join(source for cell, source in zip(cells, sources, strict=True) if cell["cell_type"] == "markdown")
     code = tuple(k for k, cell in enumerate(cells) if cell["cell_type"] == "code" and sources[k].strip())

@@ -1,12 +1,10 @@
-"""The order of the book: its parts with their chapters, and the pages before and after them.
+"""Parse `parts.yml`: the order of parts and chapters, and the pages before and after them.
 
 `book/parts.yml` is the one list. A chapter exists once its notebook does. What `_toc.yml` says follows from both.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import yaml
@@ -28,13 +26,12 @@ def ledger_page(chapter: str) -> str:
 class Part:
     """A part of the book and the names of the chapters it has or will have.
 
-    `folder` is that of its notebooks; a part without one is to consist of pages of prose. `was` is a title it had.
+    `folder` is that of its notebooks; a part without one is to consist of pages of prose.
     """
 
     title: str
     folder: str
     chapters: tuple[str, ...]
-    was: str = ""
 
     @property
     def opening(self) -> str:
@@ -53,13 +50,13 @@ class Part:
 
 @dataclass(frozen=True)
 class Contents:
-    """What parts.yml says. `moved` has the new address for each old one: of a page, or of an anchor on it."""
+    """What parts.yml says. `moved` has the new address for each old one of a page."""
 
     root: str
     before: tuple[str, ...]
     parts: tuple[Part, ...]
     after: tuple[str, ...]
-    moved: dict[str, str]
+    moved: dict[str, str] = field(default_factory=dict)
 
 
 def read(root: Path) -> Contents:
@@ -69,7 +66,7 @@ def read(root: Path) -> Contents:
         before=tuple(found["before"]),
         parts=tuple(Part(**{**part, "chapters": tuple(part["chapters"])}) for part in found["parts"]),
         after=tuple(found["after"]),
-        moved=found["moved"],
+        moved=found.get("moved", {}),
     )
 
 

@@ -1,4 +1,4 @@
-"""An essay as plain data: a chapter of prose, which runs nothing, and the verdicts that stand beside it.
+"""Parse an essay: a chapter of prose without code, and the file of verdicts beside it.
 
 `book/landscape.md` is the page. `book/landscape.yml` has for each claim its verdict, the reason in one sentence, and
 the works that were read, each with what it was read for:
@@ -11,8 +11,6 @@ the works that were read, each with what it was read for:
 
 The page shows each verdict where it speaks of the claim: {claim}`C150`.
 """
-
-from __future__ import annotations
 
 import re
 from collections.abc import Mapping

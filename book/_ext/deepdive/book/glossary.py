@@ -1,6 +1,4 @@
-"""The terms of the book as plain data, and where the chapters use them before any has said what they are."""
-
-from __future__ import annotations
+"""Parse the glossary, and find terms that a chapter uses before any chapter has defined them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

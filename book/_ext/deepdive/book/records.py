@@ -1,4 +1,4 @@
-"""The ledger as plain data: claims, chapters with their records, how they are counted, and what is wrong with them.
+"""The claims ledger as data: claims, the chapters' verdict records, how they are counted, and what is inconsistent.
 
 A claim is a row of `book/claims.csv`. A record is what an executed check says of a claim; it travels in the outputs of
 a notebook. What no check here can decide has its record beside an essay. The ledger page, `make lint` and the report on
@@ -7,7 +7,7 @@ a failed notebook all use what is read here.
 
 from __future__ import annotations
 
-import unicodedata
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -21,6 +21,7 @@ from smalltorch.engine.schema import EVIDENCE, VERDICTS, Claim, Evidence, Record
 
 NOTES = ("N1", "N2", "N3", "N4", "N5")
 SOURCES = (*NOTES, "R")  # R: what a reader brings
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def _invisible(said: Claim | Record | Evidence) -> list[str]:
     for field in fields(said):
         value = getattr(said, field.name)
         for text in (value,) if isinstance(value, str) else value if isinstance(value, tuple) else ():
-            if isinstance(text, str) and any(unicodedata.category(letter) == "Cc" for letter in text):
+            if isinstance(text, str) and CONTROL.search(text):
                 found.append(f"a control character in {text!r}: is an r missing before its quotation mark?")
     return found
 

@@ -1,10 +1,8 @@
-"""The systems that the notes name, and where the book makes them work, as plain data.
+"""Parse `systems.csv`: the systems that the notes name, and the chapters that implement or discuss them.
 
 A system is a row of `book/systems.csv`. Its `kind` says by the letters of KINDS what the book does with it. Its `where`
 lists sections, each by its chapter and the anchor of its heading: `attention#masks`.
 """
-
-from __future__ import annotations
 
 import csv
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ root: book/index
 before: [book/preface]
 parts:
 - {title: One, folder: one, chapters: [a, b, c]}
-- {title: Two, folder: two, chapters: [d], was: Second}
+- {title: Two, folder: two, chapters: [d]}
 - {title: Last, folder: "", chapters: [e]}
 after: [book/ledger]
 moved: {notebooks/1/a: notebooks/one/a}

@@ -58,5 +58,4 @@ def test_what_only_an_essay_has_is_named_only():
 
 def test_the_index_of_this_book_is_in_order():
     rows = systems.read_systems(ROOT / "book/systems.csv")
-    assert len(rows) == 225
-    assert systems.problems(rows, records.read_book(ROOT)) == []
+    assert rows and systems.problems(rows, records.read_book(ROOT)) == []

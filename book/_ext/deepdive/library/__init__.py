@@ -1,1 +1,1 @@
-"""The library's page: `reference` reads the library's source, `page` shows it."""
+"""The library's API page: `reference` parses the library's source, `page` renders it."""

@@ -1,9 +1,7 @@
-"""The page of the library, from its docstrings; links to it below source that a chapter shows, and at its end.
+"""Render the API page from docstrings, and link to it from the chapters that use or print the library's code.
 
 {library}   under it, on lines of their own, the modules of `lib/smalltorch` to show, in this order
 """
-
-from __future__ import annotations
 
 import re
 from pathlib import Path
@@ -17,7 +15,6 @@ from sphinx.util.docutils import SphinxDirective
 
 from deepdive.library import reference
 from deepdive.library.reference import PACKAGE, Entry, Module
-from deepdive.page import again
 
 FOLDER = f"lib/{PACKAGE}"
 DEFINED = re.compile(r"^(?:def|class) (\w+)", re.MULTILINE)
@@ -28,7 +25,6 @@ class Library(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        again.note(self.env, "uses")
         if unknown := [name for name in self.content if name not in self.env.book_library]:
             raise self.error(f"library: {', '.join(unknown)}: no module of {FOLDER}")
         return [self.section(self.env.book_library[name]) for name in self.content]
@@ -80,16 +76,16 @@ def read_library(app: Sphinx) -> None:
     """Read the library, and what the chapters and the library's own modules use of it."""
     root, env = Path(app.srcdir), app.env
     env.book_library = reference.read_library(root / FOLDER)
+    env.book_sources = reference.sources(root / FOLDER)
     env.book_library_uses = {
         name: reference.uses(path.read_text(encoding="utf-8"))
-        for name, path in reference.sources(root / FOLDER).items()
+        for name, path in env.book_sources.items()
         if name in env.book_library
     }
     env.book_uses = {
         page: reference.uses(reference.code_of(root / chapter.file))
         for page, chapter in env.book_records.notebooks.items()
     }
-    env.book_digests["uses"] = again.digest([(page, sorted(names)) for page, names in env.book_uses.items()])
     full = [
         (entry.name, f"{PACKAGE}.{module.name}.{entry.name}")
         for module in env.book_library.values()
@@ -140,7 +136,7 @@ def find_source(app: Sphinx, module: str) -> tuple[str, dict]:
 
     Sphinx would import the module to find them.
     """
-    path = reference.sources(Path(app.srcdir) / FOLDER)[module.removeprefix(f"{PACKAGE}.")]
+    path = app.env.book_sources[module.removeprefix(f"{PACKAGE}.")]
     analyzer = ModuleAnalyzer.for_file(str(path), module)
     return analyzer.code, analyzer.find_tags()
 

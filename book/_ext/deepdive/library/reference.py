@@ -1,17 +1,16 @@
-"""The library as plain data, read from its source without running it: signatures, docstrings, and who uses what.
+"""Parse the library's source without importing it: signatures, docstrings, and which chapter uses which name.
 
 It knows nothing of Sphinx; `page` shows what it reads.
 """
 
-from __future__ import annotations
-
 import ast
-import json
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from smalltorch.files import read_notebook
 
 PACKAGE = "smalltorch"
 CHAPTER = re.compile(r"\b([Cc]hapter) `([\w-]+)`")  # in a docstring: the chapter that derives what it documents
@@ -25,7 +24,7 @@ class Entry:
     name: str
     signature: str
     doc: str
-    members: tuple[Entry, ...] = ()
+    members: tuple["Entry", ...] = ()
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def uses(source: str) -> set[str]:
 
 
 def code_of(notebook: Path) -> str:
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    cells = read_notebook(notebook)["cells"]
     return "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
 
 

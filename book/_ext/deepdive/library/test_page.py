@@ -1,19 +1,16 @@
 """The library's page of a small book: each entry has a link to its source, and nothing of the library is imported."""
 
-import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from deepdive.small_build import EMPTY, small_build
+from small_build import notebook, small_build
 
-METADATA = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
 PARTS = """root: index
 before: []
 parts: [{title: One, folder: one, chapters: [sinks]}]
 after: []
-moved: {}
 """
 
-FILES = EMPTY | {
+FILES = {
     "index.md": "# Library\n\n```{library}\nengine.derive\n```\n",
     "lib/smalltorch/engine/derive.py": """\
 \"\"\"About it.\"\"\"
@@ -53,7 +50,7 @@ def test_source_that_a_chapter_shows_leads_to_what_is_said_of_it(tmp_path):
     files = FILES | {
         "book/parts.yml": PARTS,
         "index.md": "# Library\n\n```{library}\nengine.derive\n```\n\n```{toctree}\nnotebooks/one/sinks\n```\n",
-        "notebooks/one/sinks.ipynb": nbformat.writes(new_notebook(cells=cells, metadata=METADATA)),
+        "notebooks/one/sinks.ipynb": notebook(*cells),
     }
     said = small_build(tmp_path, files, ["library.page"], unsaid=["ledger"])
     assert said == ""

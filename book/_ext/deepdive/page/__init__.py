@@ -1,1 +1,1 @@
-"""What the generated pages share: the base of their directives, tables, filters, links and verdicts."""
+"""Shared components of generated pages: the base directive, tables, filters, links and verdicts."""

@@ -1,6 +1,4 @@
-"""The base of the directives that generate pages, and the book as they see it, read before any page."""
-
-from __future__ import annotations
+"""The base class of directives that generate pages, and the book's data, loaded once before any page is read."""
 
 from pathlib import Path
 
@@ -12,17 +10,13 @@ from sphinx.util.docutils import SphinxDirective
 from deepdive.book import records, systems
 from deepdive.book.records import Book
 from deepdive.book.systems import System
-from deepdive.page import again
 
 
 class BookDirective(SphinxDirective):
     """What the directives share: the book's records and systems, and reading Markdown with maths."""
 
-    made_of = "book"  # in the words of `again`
-
     @property
     def book(self) -> Book:
-        again.note(self.env, self.made_of)
         return self.env.book_records
 
     @property
@@ -42,14 +36,8 @@ class BookDirective(SphinxDirective):
 
 def read_book(app: Sphinx) -> None:
     root = Path(app.srcdir)
-    app.env.book_records = book = records.read_book(root)
+    app.env.book_records = records.read_book(root)
     app.env.book_systems = systems.read_systems(root / "book/systems.csv")
-    chapters = book.chapters.values()
-    app.env.book_digests |= {f"chapter {chapter.name}": again.digest(chapter) for chapter in chapters}
-    app.env.book_digests["book"] = again.digest(list(chapters))
-    app.env.book_digests["texts"] = again.digest(
-        [(root / chapter.file).read_bytes() for chapter in book.notebooks.values()]
-    )
 
 
 def setup(app: Sphinx) -> None:

@@ -1,6 +1,4 @@
-"""The form above a table by which its rows can be filtered (`filters.js`), and what its choices select by."""
-
-from __future__ import annotations
+"""The filter form above a table (`filters.js`), and the attributes of the rows that it selects by."""
 
 from collections.abc import Collection, Mapping
 from html import escape
@@ -21,23 +19,18 @@ def chosen(**values: str) -> str:
     return "?" + "&".join(f"{name}={nodes.make_id(value)}" for name, value in values.items())
 
 
-def controls(noun: str, book: Book, choices: Mapping[str, Mapping[str, str]]) -> nodes.raw:
+def controls(noun: str, choices: Mapping[str, Mapping[str, str]]) -> nodes.raw:
     """The form by which filters.js hides rows: words to search for, and for each facet its values with the words shown.
 
-    It is hidden until that script runs, for without it the form could do nothing. A link may still name a part by the
-    title that it had.
+    It is hidden until that script runs, for without it the form could do nothing.
     """
-    was = {part.title: f' data-was="{nodes.make_id(part.was)}"' for part in book.parts if part.was}
     html = [
         f'<form class="filters" aria-label="Filter the {noun}" data-noun="{noun}" hidden>',
         '<label>Search <input type="search" name="words" autocomplete="off" spellcheck="false"></label>',
     ]
     for name, values in choices.items():
         html.append(f'<label>{name.capitalize()} <select name="{name}"><option value="">any</option>')
-        html += [
-            f'<option value="{nodes.make_id(value)}"{was.get(value, "")}>{escape(words)}</option>'
-            for value, words in values.items()
-        ]
+        html += [f'<option value="{nodes.make_id(value)}">{escape(words)}</option>' for value, words in values.items()]
         html.append("</select></label>")
     html.append('<button type="reset">Show all</button><output></output></form>')
     return nodes.raw("", "\n".join(html), format="html")

@@ -1,6 +1,4 @@
-"""What is folded under a line, by `details`: it opens without script, and where a search in the page leads into it."""
-
-from __future__ import annotations
+"""Collapsible sections, by `<details>`: they open without script, and when a search in the page finds text in them."""
 
 from docutils import nodes
 from sphinx.application import Sphinx

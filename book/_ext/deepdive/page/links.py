@@ -1,6 +1,4 @@
-"""Links between the book's pages, made before it is known where a page lies from another."""
-
-from __future__ import annotations
+"""Links between pages of the book, made before their relative addresses are known."""
 
 from collections.abc import Sequence
 

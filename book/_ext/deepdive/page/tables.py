@@ -1,6 +1,4 @@
-"""Tables in a box that scrolls sideways."""
-
-from __future__ import annotations
+"""Tables in a container that scrolls horizontally."""
 
 from collections.abc import Iterable, Sequence
 

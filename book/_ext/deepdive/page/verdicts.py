@@ -1,6 +1,4 @@
-"""Verdicts and their counts, as the pages write them."""
-
-from __future__ import annotations
+"""How pages display verdicts and how many there are of each."""
 
 from docutils import nodes
 

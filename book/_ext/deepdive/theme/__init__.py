@@ -1,1 +1,1 @@
-"""What stands around a page: the theme's options and formulas, the buttons above it, how to cite it."""
+"""The page around the content: theme options, the buttons in its header, the sidebar and how to cite."""

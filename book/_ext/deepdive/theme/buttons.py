@@ -1,6 +1,4 @@
-"""The buttons above every page: a chapter's notebook, the notebook on Colab, and how to cite. None needs a script."""
-
-from __future__ import annotations
+"""The buttons in each page's header: download the notebook, open it on Colab, cite. None needs a script."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +10,7 @@ from deepdive.theme import citation
 
 GITHUB = "https://github.com/"
 COLAB = "https://colab.research.google.com/github/"
+EDITIONS = "notebooks"  # a branch
 
 
 def read_citation(app: Sphinx) -> None:
@@ -27,14 +26,21 @@ def add_buttons(app: Sphinx, pagename: str, templatename: str, context: dict, do
         cited = replace(cited, chapter=app.env.titles[pagename].astext(), url=address)
         key += f"-{chapter.name}"
         if pagename in app.env.book_records.notebooks:
-            notebook = f"_sources/{context['sourcename']}"
-            colab = address.replace(GITHUB, COLAB) if address.startswith(GITHUB) else ""
+            notebook = f"{pagename}.ipynb"  # the reader's edition
+            colab = colab_of(app, pagename)
     context |= {
         "notebook": notebook,
         "colab": colab,
         "citation_text": cited.text(),
         "citation_bibtex": cited.bibtex(key),
     }
+
+
+def colab_of(app: Sphinx, page: str) -> str:
+    """Where Colab opens the reader's edition of a chapter: on the branch that holds the editions (docs/release.md)."""
+    address = app.config.public_address
+    edition = f"{address}/blob/{EDITIONS}/{page.removeprefix('notebooks/')}.ipynb"
+    return edition.replace(GITHUB, COLAB) if address.startswith(GITHUB) else ""
 
 
 def address_of(app: Sphinx, file: str) -> str:

@@ -1,6 +1,4 @@
-"""How the book is to be cited, from CITATION.cff: as a line of text and as an entry of BibTeX."""
-
-from __future__ import annotations
+"""Format the citation of the book from CITATION.cff, as text and as BibTeX."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""The book's theme: its options, and links to the public address where there is one."""
-
-from __future__ import annotations
+"""The theme's options, and its links to the public address where there is one."""
 
 from urllib.parse import quote
 

@@ -1,10 +1,8 @@
-"""What the search finds by name: theorems, exercises, systems, and the symbols of the page on notation.
+"""Add theorems, exercises, systems and symbols of the notation to Sphinx's search index, to be found by name.
 
 Sphinx's search lists the objects of domains by name, before the pages in which words occur. This domain offers the
 book's, and scorer.js puts first what is called as it was typed.
 """
-
-from __future__ import annotations
 
 import re
 import unicodedata
@@ -89,7 +87,7 @@ class BookDomain(Domain):
 
 
 def start(app: Sphinx) -> None:
-    app.env.book_symbols = getattr(app.env, "book_symbols", {})
+    app.env.book_symbols = {}
 
 
 def set_scorer(app: Sphinx, config: Config) -> None:

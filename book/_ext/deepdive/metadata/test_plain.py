@@ -2,7 +2,7 @@
 
 import pytest
 
-from deepdive.outward.plain import plain
+from deepdive.metadata.plain import plain
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from docutils import nodes
 
-from deepdive.outward.description import MOST, describe
+from deepdive.metadata.description import MOST, describe
 
 LONG = "Attention averages the values of the tokens, and averages of averages become more and more alike."
 

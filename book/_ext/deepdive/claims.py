@@ -1,4 +1,4 @@
-"""The claims ledger: directives that show what `book.records` reads, and failures of a build whose ledger is not whole.
+"""The claims ledger's pages: directives that render `book.records`; a build fails if the ledger is incomplete.
 
 {corrections}      a line for each of the corrections that matter most, with its verdict, and the way to its evidence
 {ledger-counts}    how many claims got which verdict, with bars, and links to them
@@ -7,8 +7,6 @@
 
 A chapter itself says in one line what it settles, and leads there.
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 
@@ -20,19 +18,20 @@ from deepdive.book import contents, records
 from deepdive.book.chapter import Chapter
 from deepdive.book.contents import ledger_page
 from deepdive.book.records import SOURCES, Book
-from deepdive.page import again
 from deepdive.page.directive import BookDirective
 from deepdive.page.filters import chosen, controls, facet, part_choices
 from deepdive.page.fold import fold, summary
 from deepdive.page.links import link
 from deepdive.page.tables import table
 from deepdive.page.verdicts import WORDS, mark, sentence
+from smalltorch.engine.objects import in_common
 from smalltorch.engine.schema import VERDICTS, Claim, Evidence, Record, anchor
 
 logger = logging.getLogger(__name__)
 
 
 CORRECTED = ("true if", "imprecise", "false")  # the verdicts on what is not true as it stands
+NAMED = 8  # of the objects that a claim and its evidence have in common
 TITLES, WIDTHS = ("Claim", "Verdict", "What holds, and on what evidence"), (33, 17, 50)
 
 
@@ -114,7 +113,7 @@ class LedgerTable(ClaimDirective):
         verdicts = {kind: WORDS.get(kind, kind) for kind in VERDICTS}
         notes = {name: name for name in SOURCES if any(claim.source == name for claim in book.claims)}
         parts = part_choices(book, {claim.chapter for claim in book.claims})
-        form = controls("claims", book, {"verdict": verdicts, "part": parts, "notes": notes})
+        form = controls("claims", {"verdict": verdicts, "part": parts, "notes": notes})
         return [form, *found]
 
     def section(self, name: str) -> nodes.section:
@@ -155,9 +154,8 @@ class LedgerTable(ClaimDirective):
 
 class ChapterLedger(ClaimDirective):
     def run(self) -> list[nodes.Node]:
-        book = self.env.book_records
+        book = self.book
         chapter = next(chapter for chapter in book.chapters.values() if ledger_page(chapter.name) == self.env.docname)
-        again.note(self.env, f"chapter {chapter.name}")
         claims = [claim for claim in book.claims_of(chapter.name) if claim.id in book.records]
         about = nodes.paragraph("", "What the notes claim, and the chapter “")
         about += [*self.inline(chapter.title), nodes.Text("” settles: each claim with its verdict and its evidence.")]
@@ -173,6 +171,9 @@ class ChapterLedger(ClaimDirective):
     def evidence(self, record: Record, chapter: Chapter) -> fold:
         """What was done, at a glance, with what it shows folded under it."""
         pieces = nodes.bullet_list(classes=["evidence"])
+        said = next(claim.claim for claim in self.book.claims if claim.id == record.claim)
+        named = ", ".join(in_common(record, said)[:NAMED]) or "nothing"
+        pieces += nodes.list_item("", nodes.paragraph("", f"In the claim and in its evidence: {named}."))
         for piece in record.evidence:
             shown = nodes.paragraph("", "", *self.piece(piece, chapter))
             pieces += nodes.list_item("", shown, *self.conclusions(piece))
@@ -204,16 +205,12 @@ class ChapterLedger(ClaimDirective):
 
 
 def settled_line(book: Book, chapter: Chapter) -> nodes.paragraph:
-    """What a chapter settles, in one line, which leads to its page of the ledger.
-
-    The anchors of its claims stand here, too, for they stood on this page once (book.js leads them on).
-    """
+    """What a chapter settles, in one line, which leads to its page of the ledger."""
     claims = [record.claim for record, _ in chapter.records]
     said = f"This chapter settles {len(claims)} claim{'' if len(claims) == 1 else 's'} of the notes: "
     counts = sentence(book.counts(claim for claim in book.claims if claim.id in claims))
-    anchors = [nodes.inline(ids=[anchor(claim)]) for claim in claims]
     way = link([nodes.Text("its page of the ledger")], ledger_page(chapter.name))
-    line = nodes.paragraph("", "", *anchors, nodes.Text(said), *counts.children, nodes.Text(" → "), way)
+    line = nodes.paragraph("", "", nodes.Text(said), *counts.children, nodes.Text(" → "), way)
     line["classes"].append("settled")
     return line
 
@@ -231,7 +228,7 @@ def settle(app: Sphinx, doctree: nodes.document) -> None:
 
 def report_problems(app: Sphinx) -> None:
     """Say what is wrong before any page is read: under -W, as in `make book`, the build then fails."""
-    app.env.book_anchors = getattr(app.env, "book_anchors", {})
+    app.env.book_anchors = {}
     for problem in [*records.problems(app.env.book_records), *contents.stray_notebooks(Path(app.srcdir))]:
         logger.warning("ledger: %s", problem, type="ledger")
 

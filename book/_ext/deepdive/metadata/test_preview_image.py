@@ -7,7 +7,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from deepdive.outward import picture
+from deepdive.metadata import preview_image
+from smalltorch.figures import draw
 
 HEAD = '<svg class="plot" width="400pt" height="200pt" viewBox="0 0 400 200" xmlns="http://www.w3.org/2000/svg">'
 BLUE = HEAD + '<path d="M0 0L400 0L400 200L0 200Z" style="fill: #0000ff"/></svg>'
@@ -18,7 +19,7 @@ def pixels(png):
 
 
 def test_a_card_shows_the_whole_figure_on_white():
-    image = pixels(picture.card(BLUE))
+    image = pixels(preview_image.card(BLUE))
     assert image.shape[:2] == (630, 1200)
     blue = (image[..., :3] == (0, 0, 255)).all(axis=-1)
     rows, columns = np.flatnonzero(blue.any(axis=1)), np.flatnonzero(blue.any(axis=0))
@@ -31,12 +32,12 @@ def test_a_card_shows_the_whole_figure_on_white():
 @pytest.mark.parametrize("style", ["normal", "italic"])
 def test_a_card_has_the_figures_text(family, style):
     text = f'<text x="9" y="99" font-size="60" font-family="{family}" font-style="{style}">‖C√n‖</text></svg>'
-    assert (pixels(picture.card(HEAD + text))[..., :3] < 128).any()
+    assert (pixels(preview_image.card(HEAD + text))[..., :3] < 128).any()
 
 
 def test_the_icon_fills_its_square():
     head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">'
-    image = pixels(picture.icon(f'{head}<rect width="16" height="16" rx="3" fill="#00ff00"/></svg>'))
+    image = pixels(preview_image.icon(f'{head}<rect width="16" height="16" rx="3" fill="#00ff00"/></svg>'))
     assert image.shape == (180, 180, 4) and (image == (0, 255, 0, 255)).all()
 
 
@@ -50,6 +51,16 @@ def test_the_figure_of_a_chapter_is_its_first_that_shows_numbers(tmp_path):
         ),
     ]
     (notebook := tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
-    assert picture.first_plot(notebook) == (BLUE, "Blue")
+    assert preview_image.first_plot(notebook) == (BLUE, "Blue")
     notebook.write_text(json.dumps({"cells": cells[:2]}))
-    assert picture.first_plot(notebook) is None
+    assert preview_image.first_plot(notebook) is None
+
+
+def test_a_drawing_has_the_colours_of_a_light_page():
+    """Its style sheet has variables and `:is(…)`, which what draws the PNG does not know: it would fill boxes black."""
+    drawn = draw.drawing("a", "b", 100, 40, draw.box(50, 5, "", width=90, height=30))
+    image = pixels(preview_image.png(drawn.svg, 200, "white"))
+    assert tuple(image[40, 30, :3]) == (0xF3, 0xF4, 0xF5)
+    rules = preview_image.STYLE.sub(preview_image.without_variables, f"<style>{draw.STYLE}</style>")
+    assert "var(" not in rules and ":is(" not in rules
+    assert ".drawn .here path,.drawn .here rect,.drawn .here circle{stroke:#b45309;stroke-width:2.5}" in rules

@@ -1,4 +1,4 @@
-"""What others see of the book: searchers, sites on which somebody shares a page, and whoever follows a dead link.
+"""Metadata for search engines, link previews and dead links: descriptions, preview images, sitemap and 404 page.
 
 plain         a formula as text without markup
 description   what a page is about, in its own first words

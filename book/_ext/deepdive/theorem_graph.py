@@ -1,11 +1,9 @@
-"""Which theorem rests on which: a map of all of them, and a line below each in the list of theorems.
+"""The dependency graph of the theorems: a map of all, and for each in the list which others its proof uses.
 
 {theorem-map}   a row for each chapter, a dot for each theorem, a line to each that its statement or proof names
 
 What is named is what stands in a {prf:ref} within the statement or within a proof that follows it.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -132,8 +130,6 @@ class theorem_map(nodes.General, nodes.Element):
 
 
 class TheoremMap(BookDirective):
-    made_of = "texts"
-
     def run(self) -> list[nodes.Node]:
         return [theorem_map(pages=list(self.book.notebooks))]
 

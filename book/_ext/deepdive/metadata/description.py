@@ -1,13 +1,11 @@
-"""What a page is about, in its own first words: for a list of results, and where somebody shares the page."""
-
-from __future__ import annotations
+"""The description of a page, taken from its first sentences: for search results and link previews."""
 
 import textwrap
 from collections.abc import Iterator
 
 from docutils import nodes
 
-from deepdive.outward.plain import plain
+from deepdive.metadata.plain import plain
 
 IN_SHORT = "In short. "  # how a chapter begins
 LEAST, MOST = 80, 320  # letters: another sentence is added below the one, and none goes beyond the other

@@ -1,10 +1,8 @@
-"""What others read in the head of a page: a description and an icon on every page.
+"""Metadata in a page's HTML head: description and icon; with a public address, Open Graph and schema.org data too.
 
 Where the book has a public address (site), also what sites show of a page that somebody shares, by sphinxext-opengraph,
 and what the book and its chapters are, in the words of schema.org.
 """
-
-from __future__ import annotations
 
 import json
 from html import escape
@@ -14,8 +12,8 @@ from posixpath import join
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from deepdive.outward import picture
-from deepdive.outward.description import describe
+from deepdive.metadata import preview_image
+from deepdive.metadata.description import describe
 from deepdive.theme import citation
 
 ICON = "_static/touch-icon.png"
@@ -52,9 +50,9 @@ def shared(app: Sphinx, page: str, context: dict, about: str) -> None:
     context["meta"].setdefault("og:image", f"{CARDS}/{name}.png")
 
 
-def figure_of(app: Sphinx, page: str) -> picture.Figure | None:
+def figure_of(app: Sphinx, page: str) -> preview_image.Figure | None:
     chapter = app.env.book_records.notebooks.get(page)
-    return picture.first_plot(Path(app.srcdir, chapter.file)) if chapter else None
+    return preview_image.first_plot(Path(app.srcdir, chapter.file)) if chapter else None
 
 
 def facts_of(app: Sphinx, page: str, about: str) -> dict | None:
@@ -85,16 +83,16 @@ def start(app: Sphinx) -> None:
 
 
 def draw(app: Sphinx, exception: Exception | None) -> None:
-    """Draw the icon, which all pages share, and the cards: those too of pages that an earlier build has written."""
+    """Draw the icon, which all pages share, and the cards."""
     if exception is None and app.builder.name == "html":
         icon = Path(app.srcdir, app.config.html_favicon).read_text(encoding="utf-8")
-        write(Path(app.outdir, ICON), picture.icon(icon))
+        write(Path(app.outdir, ICON), preview_image.icon(icon))
         if app.config.html_baseurl:
             cover = Path(app.srcdir, COVER).read_text(encoding="utf-8")
-            write(Path(app.outdir, CARDS, "cover.png"), picture.card(cover))
+            write(Path(app.outdir, CARDS, "cover.png"), preview_image.card(cover))
             for page, chapter in app.env.book_records.pages.items():
                 if figure := figure_of(app, page):
-                    write(Path(app.outdir, CARDS, f"{chapter.name}.png"), picture.card(figure.svg))
+                    write(Path(app.outdir, CARDS, f"{chapter.name}.png"), preview_image.card(figure.svg))
 
 
 def setup(app: Sphinx) -> None:

@@ -1,6 +1,4 @@
-"""A formula as text without markup, for places that know none: √n, e^(2B)/n, C r²."""
-
-from __future__ import annotations
+"""Convert a formula from TeX to plain Unicode text, as for titles and descriptions: √n, e^(2B)/n, C r²."""
 
 import re
 import xml.etree.ElementTree as ET

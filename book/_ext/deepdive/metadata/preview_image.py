@@ -1,11 +1,8 @@
-"""Pictures for those who take only PNG: a card of a figure, shown where a page is shared, and the touch icon.
+"""PNG images made from SVG: the link preview of each chapter, and the touch icon.
 
 The book's figures are SVG. They are drawn here with the fonts of matplotlib, so that every machine draws the same.
 """
 
-from __future__ import annotations
-
-import json
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -13,11 +10,16 @@ from typing import NamedTuple
 import matplotlib
 from resvg_py import svg_to_bytes
 
+from smalltorch.files import read_notebook
+
 CARD = (1200, 630)  # the shape that the large sites show whole
 MARGIN = 40
 ICON = 180
 FIRST_TAG = re.compile(r"<svg\b[^>]*>")
 SIZE = re.compile(r'\s(?:width|height)="[^"]*"')
+STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+RULE = re.compile(r"(?:<style>)?\s*([^{}]+)\{([^}]*)\}")
+VARIABLE = re.compile(r"var\(--[\w-]+,(#\w+)\)")
 SQUARE = re.compile(r'<rect [^>]*?fill="(#\w+)"')
 
 
@@ -30,7 +32,7 @@ class Figure(NamedTuple):
 
 def first_plot(notebook: Path) -> Figure | None:
     """The first figure of a chapter that shows numbers; what stands before it is the map of where the chapter is."""
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+    for cell in read_notebook(notebook)["cells"]:
         for output in cell.get("outputs", ()):
             svg = "".join(output.get("data", {}).get("image/svg+xml", ""))
             head = FIRST_TAG.search(svg)
@@ -39,10 +41,20 @@ def first_plot(notebook: Path) -> Figure | None:
     return None
 
 
+def without_variables(style: re.Match[str]) -> str:
+    """A style sheet in what resvg knows: the colours that stand where a page gives none, and no `:is(…)`."""
+    rules = []
+    for selectors, looks in RULE.findall(VARIABLE.sub(r"\1", style[0])):
+        head, either, names = selectors.partition(":is(")
+        listed = [f"{head}{name}" for name in names.rstrip(")").split(",")] if either else [selectors]
+        rules.append(f"{','.join(listed)}{{{looks}}}")
+    return f"<style>{''.join(rules)}</style>"
+
+
 def png(svg: str, width: int, background: str) -> bytes:
     fonts = Path(matplotlib.get_data_path(), "fonts/ttf")
     return svg_to_bytes(
-        svg_string=svg,
+        svg_string=STYLE.sub(without_variables, svg),
         width=width,
         dpi=96,
         background=background,

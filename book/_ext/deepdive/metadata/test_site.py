@@ -4,14 +4,13 @@ import json
 import re
 from html import unescape
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from sphinx.errors import ConfigError
 
 import pages
-from deepdive.outward import site
-from deepdive.small_build import EMPTY, small_build
+from deepdive.metadata import site
+from small_build import notebook, small_build
 
 ADDRESS = "https://reader.example/deep/"
 HEAD = '<svg class="plot" xmlns="http://www.w3.org/2000/svg" width="16" height="16" viewBox="0 0 16 16">'
@@ -25,7 +24,6 @@ CELLS = [
         outputs=[new_output("display_data", {"image/svg+xml": SVG})],
     ),
 ]
-PYTHON = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
 PARTS = """\
 root: index
 before: []
@@ -34,18 +32,18 @@ parts:
 after: []
 moved: {old: index}
 """
-FILES = EMPTY | {
+FILES = {
     "book/parts.yml": PARTS,
     "index.md": f"# Book\n\n{SENTENCE}\n\n```{{toctree}}\nbook/parts/one\nnotebooks/one/sinks\n```\n",
     "book/parts/one.md": f"# One\n\n{SENTENCE}\n",
-    "notebooks/one/sinks.ipynb": nbformat.writes(new_notebook(cells=CELLS, metadata=PYTHON)),
+    "notebooks/one/sinks.ipynb": notebook(*CELLS),
     "book/_static/favicon.svg": SVG,
     "book/_static/cover.svg": SVG,
     "CITATION.cff": "authors: [{name: We}]\ntitle: A book\nversion: 1.0\n",
 }
 CHAPTER = "notebooks/one/sinks.html"
 SAID = 'Attention is an average, "<&lt;" is text, and no average of n values is larger than all & each of them.'
-ROOMS = ["moved", "outward.site", "outward.head"]
+ROOMS = ["moved", "metadata.site", "metadata.head"]
 SETTINGS = {"html_favicon": "book/_static/favicon.svg", "html_title": "The book"}
 
 

@@ -1,11 +1,10 @@
-"""Pictures stand within the page, not beside it as files, and so take on its colours, with text that can be found.
+"""Inline SVG figures into the page, so that they follow the theme's colours and their text can be searched.
 
-Two kinds do: the drawings of `smalltorch.draw`, which are made for it, and the figures of `smalltorch.plot`. A notebook
-stores a figure once, as light pages show it; here the palette's colours, black and the greys are exchanged for those
-that the theme gives them (book.css). What a heat map shows, and the texts on it, stay as they are.
+Two kinds do: the drawings of `smalltorch.figures.draw`, which are made for it, and the figures of
+`smalltorch.figures.plot`. A notebook stores a figure once, as light pages show it; here the palette's colours, black
+and the greys are exchanged for those that the theme gives them (book.css). What a heat map shows, and the texts on it,
+stay as they are.
 """
-
-from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
@@ -15,7 +14,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from smalltorch import draw, picture, plot
+from smalltorch.figures import draw, plot, svg_export
 
 SVG, LINK = "http://www.w3.org/2000/svg", "{http://www.w3.org/1999/xlink}href"
 ET.register_namespace("", SVG)
@@ -54,7 +53,7 @@ def scrolling(svg: str, share: float) -> str:
 
 def themed(svg: str, alt: str) -> str:
     """A figure's SVG for the page: with alternative text, colours of the theme, and ids that no other picture has."""
-    root = ET.fromstring(picture.slim(svg))
+    root = ET.fromstring(svg_export.slim(svg))
     paper = root.find(f"{{{SVG}}}rect")  # white, below the picture of the first page
     if paper is not None:
         root.remove(paper)

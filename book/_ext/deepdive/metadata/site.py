@@ -1,10 +1,8 @@
-"""The public address of the pages, and the files that stand at it: a sitemap, robots.txt and a page for dead links.
+"""The site's public address, and the files for its root: sitemap, robots.txt and the 404 page.
 
 The address is `baseurl` under `html` in `_config.yml`. While it is empty there is none of these, and no page says where
 it stands: all of it would be false.
 """
-
-from __future__ import annotations
 
 from pathlib import Path
 from urllib.parse import urlsplit

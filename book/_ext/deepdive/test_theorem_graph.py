@@ -5,15 +5,13 @@ import re
 import nbformat
 import pytest
 
-from deepdive import rests
-from deepdive.small_build import small_build
+from deepdive import theorem_graph
+from small_build import notebook, small_build
 
-METADATA = {"language_info": {"name": "python", "pygments_lexer": "ipython3"}}
 PARTS = """root: index
 before: []
 parts: [{title: One, folder: one, chapters: [sinks, two-keys]}]
 after: []
-moved: {}
 """
 BOX = ":::{admonition} In this chapter\n- **You need** nothing.\n:::\n\n"
 
@@ -23,22 +21,19 @@ def theorem(label, statement, proof):
 
 
 def chapter(title, text):
-    cells = [nbformat.v4.new_markdown_cell(f"# {title}\n\n{BOX}{text}")]
-    return nbformat.writes(nbformat.v4.new_notebook(cells=cells, metadata=METADATA))
+    return notebook(nbformat.v4.new_markdown_cell(f"# {title}\n\n{BOX}{text}"))
 
 
 def build(folder, first, second):
     files = {
         "book/parts.yml": PARTS,
-        "book/claims.csv": "id,source,place,claim,chapter\n",
-        "book/systems.csv": "number,source,section,name,what,kind,where\n",
         "index.md": "# Book\n\n```{toctree}\n:numbered:\nnotebooks/one/sinks\nnotebooks/one/two-keys\n```\n"
         "```{toctree}\nmap\n```\n",
         "map.md": "# Map\n\n```{theorem-map}\n```\n",
         "notebooks/one/sinks.ipynb": chapter("Sinks", first),
         "notebooks/one/two-keys.ipynb": chapter("Two keys", second),
     }
-    said = small_build(folder, files, ("blocks", "rests"), unsaid=["ledger"])
+    said = small_build(folder, files, ("blocks", "theorem_graph"), unsaid=["ledger"])
     return [line for line in said.splitlines() if "exercise" not in line], (folder / "html/map.html").read_text("utf-8")
 
 
@@ -86,4 +81,4 @@ def test_no_theorem_rests_on_itself(tmp_path):
     ],
 )
 def test_circles(given, found):
-    assert rests.circles(given) == found
+    assert theorem_graph.circles(given) == found

@@ -1,4 +1,4 @@
-"""The last hand on each page: what it does not need goes, and a policy says what its browser may load and run.
+"""Post-process the built HTML: remove scripts and styles that a page does not need, and add its security policy.
 
 The theme's icons come from a style sheet and a font; the script that would draw them again goes, and so do the search's
 scripts on pages that do not search. Sphinx, docutils and the theme each say how wide a page is; here it is said once.
@@ -10,8 +10,6 @@ hashes, styles, pictures and fonts of the book, and nothing from elsewhere.
 The theme's script chooses light or dark when all of a page stands, which is then styled again: here the head does.
 Where no script runs, a style sheet of the same rules follows the system.
 """
-
-from __future__ import annotations
 
 import re
 import shutil

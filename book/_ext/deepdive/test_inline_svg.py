@@ -3,14 +3,13 @@
 import re
 
 import matplotlib.pyplot as plt
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from deepdive.drawn import themed
-from deepdive.small_build import EMPTY, small_build
-from smalltorch import picture, plot
-from smalltorch.diagram import machine
+from deepdive.inline_svg import themed
+from small_build import notebook, small_build
+from smalltorch.figures import plot, svg_export
+from smalltorch.figures.machine import machine
 
 OTHER = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><title>Another</title></svg>'
 OLD = """<?xml version="1.0"?>
@@ -28,7 +27,7 @@ def drawn(colour: str = plot.BLUE) -> str:
     ax.plot([0, 1], color=colour, marker="o")
     ax.axhline(0.5, color="grey")
     ax.set_xlabel("width $d_h$")
-    svg = picture.picture(fig)
+    svg = svg_export.picture(fig)
     plt.close(fig)
     return svg
 
@@ -39,8 +38,7 @@ def test_pictures_stand_within_the_page_and_other_files_beside_it(tmp_path):
         shown = new_output("display_data", {"image/svg+xml": svg, "text/plain": "a drawing"})
         figure = {"figure": {"name": f"fig-{k}", "caption": "See."}, "image": {"alt": "what it shows"}}
         cells.append(new_code_cell(f"show({k})", outputs=[shown], metadata={"mystnb": figure}))
-    page = nbformat.writes(new_notebook(cells=cells, metadata={"language_info": {"name": "python"}}))
-    small_build(tmp_path, EMPTY | {"index.ipynb": page}, rooms=["drawn"])
+    small_build(tmp_path, {"index.ipynb": notebook(*cells)}, rooms=["inline_svg"])
     html = (tmp_path / "html/index.html").read_text(encoding="utf-8")
     assert (html.count("<svg"), html.count("<img"), html.count("<figcaption>")) == (4, 1, 5)
     assert html.count('role="img" aria-label="what it shows"') == 3
@@ -67,7 +65,7 @@ def test_a_heat_map_and_its_texts_keep_their_colours():
     ax.pcolormesh([[0.0, 1.0]], cmap="Greys")
     ax.text(0.5, 0.5, "$p$", color="white")
     ax.set_title("title", color="grey")
-    shown = themed(picture.picture(fig), "seen")
+    shown = themed(svg_export.picture(fig), "seen")
     plt.close(fig)
     assert '<g class="over"><path' in shown and '<g class="over"><text style=' in shown and "fill: #ffffff" in shown
     assert re.search(r"fill: var\(--grey-80\)[^>]*>title", shown)

@@ -3,11 +3,10 @@
 import re
 from dataclasses import replace
 
-import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
-from deepdive.small_build import small_build
+from small_build import notebook, page, small_build, words
 from smalltorch.engine.schema import Closing, Evidence, Record, bundle
 
 PROVED = "proved in text, 1 identity checked and the rest in words: a proof"
@@ -43,24 +42,21 @@ def chapter(evidence, verdict):
         new_code_cell("derive()", id="cell-c3"),
         new_code_cell("close()", id="cell-d4", outputs=outputs),
     ]
-    language = {"name": "python", "pygments_lexer": "ipython3"}
-    return nbformat.writes(new_notebook(cells=cells, metadata={"language_info": language}))
+    return notebook(*cells)
 
 
-def build(folder, evidence=EVIDENCE, verdict="true", corrections=""):
+def build(folder, evidence=EVIDENCE, verdict="true", corrections="", claim="It is said."):
     files = {
         "book/parts.yml": """\
 root: index
 before: []
-parts: [{title: One, folder: one, chapters: [sinks]}, {title: Two, was: Second, folder: two, chapters: [other]}]
+parts: [{title: One, folder: one, chapters: [sinks]}, {title: Two, folder: two, chapters: [other]}]
 after: []
-moved: {}
 """,
         "book/claims.csv": "id,source,place,claim,chapter\n"
-        + ("" if evidence is None else "N1-1,N1,§1,It is said.,sinks\n")
+        + ("" if evidence is None else f"N1-1,N1,§1,{claim},sinks\n")
         + "N1-2,N1,§1,And this.,other\n",
         "book/references.bib": "@misc{key,\n title = {All}, author = {Other, An}, year = {1999}\n}\n",
-        "book/systems.csv": "number,source,section,name,what,kind,where\n",
         "index.md": "# Book\n```{toctree}\nnotebooks/one/sinks\nbook/ledger\nbook/ledger/sinks\n```\n",
         "book/ledger.md": f"# Ledger\n\n{corrections}\n\n```{{ledger-table}}\n```\n",
         "book/ledger/sinks.md": "# Claims\n\n```{chapter-ledger}\n```\n\n```{bibliography}\n```\n",
@@ -68,10 +64,6 @@ moved: {}
     }
     said = small_build(folder, files)
     return said, page(folder, "book/ledger/sinks")
-
-
-def page(folder, name):
-    return (folder / f"html/{name}.html").read_text(encoding="utf-8")
 
 
 def links(html):
@@ -126,9 +118,16 @@ def test_what_was_shown_is_seen_at_a_glance_and_folded_under_it(tmp_path):
     said, html = build(tmp_path / "again", (replace(EVIDENCE[0], given=("y ≥ 0 for all i",), instance="n = 2, x = 1"),))
     ((_, folded),) = rows(html)
     assert folded == (
-        r"derived : all \(n\) shown: x ≤ y*z, where x real given: y ≥ 0 for all i which holds at: n = 2, x = 1 "
-        "closed by: normal form"
+        r"In the claim and in its evidence: nothing. derived : all \(n\) shown: x ≤ y*z, where x real "
+        "given: y ≥ 0 for all i which holds at: n = 2, x = 1 closed by: normal form"
     )
+
+
+def test_what_a_claim_and_its_evidence_name_stands_side_by_side(tmp_path):
+    evidence = Evidence("derived", "by sinks in SmolLM2", 1, ("A[i, j] = 1",))
+    _, html = build(tmp_path, (evidence,), claim="In SmolLM2 each $A_{ij}$ is at most $k$.")
+    ((_, folded),) = rows(html)
+    assert folded.startswith("In the claim and in its evidence: A, i, j, smollm2.")
 
 
 def test_the_ledger_of_all_claims_leads_to_the_evidence_on_the_page_of_the_chapter(tmp_path):
@@ -145,9 +144,8 @@ def test_a_chapter_says_in_one_line_what_it_settles_and_leads_to_its_page_of_the
     build(tmp_path)
     html = page(tmp_path, "notebooks/one/sinks")
     (line,) = re.findall(r'<p class="settled">(.*?)</p>', html, re.DOTALL)
-    said = " ".join(re.sub(r"<[^>]+>", "", line).split())
-    assert said == "This chapter settles 1 claim of the notes: 1 true → its page of the ledger"
-    assert 'id="claim-n1-1"' in line and 'href="../../book/ledger/sinks.html"' in line
+    assert words(line) == "This chapter settles 1 claim of the notes: 1 true → its page of the ledger"
+    assert 'href="../../book/ledger/sinks.html"' in line
     assert '<span class="verdict verdict-true">1 true</span>' in line
 
 
