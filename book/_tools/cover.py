@@ -1,13 +1,9 @@
-"""The picture of the landing page and of the README: a figure of a chapter, on white."""
-
-from __future__ import annotations
+"""Make the cover image of the landing page and the README from a chapter's figure, on white."""
 
 import re
 from pathlib import Path
 
-import nbformat
-
-from smalltorch.files import write_text
+from smalltorch.files import read_notebook, write_text
 
 CHAPTER, FIGURE = "notebooks/spectrum/products.ipynb", "fig-products-norm"
 FILE = "book/_static/cover.svg"
@@ -15,9 +11,9 @@ FILE = "book/_static/cover.svg"
 
 def picture(root: Path) -> str:
     """The figure's SVG as the chapter drew it, with a white background: a forge's dark theme does not turn it round."""
-    for cell in nbformat.read(root / CHAPTER, 4).cells:
-        if cell.metadata.get("mystnb", {}).get("figure", {}).get("name") == FIGURE:
-            drawing = next(output.data["image/svg+xml"] for output in cell.outputs if "data" in output)
+    for cell in read_notebook(root / CHAPTER)["cells"]:
+        if cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") == FIGURE:
+            drawing = "".join(next(output["data"]["image/svg+xml"] for output in cell["outputs"] if "data" in output))
             return re.sub(r"(<svg[^>]*>)", r'\1<rect width="100%" height="100%" fill="white"/>', drawing, count=1)
     raise LookupError(f"{CHAPTER} has no figure called {FIGURE}")
 

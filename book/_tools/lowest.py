@@ -1,10 +1,8 @@
-"""Run the library's tests with the lowest torch, numpy and sympy that lib/pyproject.toml allows.
+"""Run the library's tests with the lowest versions of torch, numpy and sympy that lib/pyproject.toml allows.
 
-They are installed into a folder of .cache/lowest, which then stands before everything else on the path. TORCH_INDEX
-names another index for torch, as in the Makefile.
+They are installed anew into .cache/lowest, which then stands before everything else on the path. TORCH_INDEX names
+another index for torch, as in the Makefile.
 """
-
-from __future__ import annotations
 
 import os
 import re
@@ -14,7 +12,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-import own
+import output_folder
 from smalltorch.files import in_one_line
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,29 +25,21 @@ def lower_bounds(requirements: list[str]) -> list[str]:
     return [f"{name}=={bounds[name]}" for name in PACKAGES]
 
 
-def install(target: Path, torch: str, others: list[str]) -> None:
-    """Install them beside `target`, and rename that when they are whole."""
-    new = target.with_name("new")
-    shutil.rmtree(new, ignore_errors=True)
-    pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--target", str(new)]
-    index = os.environ.get("TORCH_INDEX", "").strip()
-    subprocess.run([*pip, *(["--no-deps", "--index-url", index] if index else []), torch], check=True)
-    subprocess.run([*pip, "--upgrade", "--no-deps", *others], check=True)
-    new.rename(target)
-
-
 def main() -> None:
     project = tomllib.loads((ROOT / "lib/pyproject.toml").read_text(encoding="utf-8"))["project"]
     torch, *others = lower_bounds(project["dependencies"])
-    target = ROOT / ".cache/lowest" / "-".join((torch, *others))
-    with own.taken(target.parent):
-        if not target.exists():
-            install(target, torch, others)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(target), os.environ.get("PYTHONPATH", "")))}
-    print("the library's tests with", ", ".join((torch, *others)), flush=True)
-    # Other versions warn of other things.
-    tests = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-W", "default", "lib/tests"]
-    sys.exit(subprocess.run(tests, cwd=ROOT, env=environment).returncode)
+    index = os.environ.get("TORCH_INDEX", "").strip()
+    with output_folder.taken(ROOT / ".cache/lowest"):
+        target = ROOT / ".cache/lowest/packages"
+        shutil.rmtree(target, ignore_errors=True)
+        pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check", "--target", target]
+        subprocess.run([*pip, *(["--no-deps", "--index-url", index] if index else []), torch], check=True)
+        subprocess.run([*pip, "--upgrade", "--no-deps", *others], check=True)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(target), os.environ.get("PYTHONPATH", "")))}
+        print("the library's tests with", ", ".join((torch, *others)), flush=True)
+        # Other versions warn of other things.
+        tests = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-W", "default", "lib/tests"]
+        sys.exit(subprocess.run(tests, cwd=ROOT, env=environment).returncode)
 
 
 if __name__ == "__main__":

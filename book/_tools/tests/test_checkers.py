@@ -1,6 +1,7 @@
 """Every exercise checker calls its chapter's answer right, and refuses it where a number of it is none."""
 
 import re
+from collections import Counter
 
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
@@ -91,3 +92,36 @@ def test_a_condition_that_nan_passes_is_found(condition, found):
     cell = f"def check_it(answer):\n    if {condition}:\n        return 'No.'\n    return 'Right.'"
     assert checkers.blind(new_notebook(cells=[new_code_cell(cell)])) == found
     assert checkers.blind(new_notebook(cells=[new_code_cell(cell.replace("'No.'", "'Right.'"))])) == []
+
+
+# How many replies of these checkers no answer gets yet: for each one more the chapter has to try an answer of its own.
+UNTRIED = Counter(
+    {
+        **{"attention/check_prefix": 1, "attention/check_head": 1, "scaling/check_alike": 1, "softmax/check_stable": 1},
+        **{"generation/check_saving": 1, "generation/check_step": 2, "reach/check_window": 1},
+        **{"machine/check_shift": 2, "machine/check_unit": 1, "machine/check_gpt": 4, "batch-norm/check_step": 3},
+        **{"overview/check_loss": 2, "overview/check_law": 4, "sinusoids/check_embed": 2, "cubic-law/check_stays": 1},
+        **{"cubic-law/check_distance": 3, "four-variants/check_power": 2, "four-variants/check_believable": 1},
+        **{"four-variants/check_watched": 2, "paths/check_decompose": 2, "causal/check_uniform": 1},
+        **{"causal/check_most_sink": 1, "measuring/check_ceiling": 2, "norm-bounds/check_power": 1},
+        **{"norm-bounds/check_block": 1, "placement/check_effect": 2, "placement/check_seeds": 2},
+        **{"placement/check_sublayer": 1, "products/check_layers": 2, "products/check_rules": 2},
+    }
+)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("path", notebooks.all_notebooks(), ids=lambda path: path.stem)
+def test_each_reply_of_a_checker_is_given_to_some_answer(path):
+    lost = Counter(f"{path.stem}/{one.partition(':')[0]}" for one in checkers.unreached(notebooks.read(path)))
+    assert lost - UNTRIED == Counter()
+
+
+@pytest.mark.parametrize(
+    ("tried", "lost"),
+    [("assert 'No' in check_double(lambda x: (0, 'NO'))", []), ("pass", ["check_double: return 'No letters.'"])],
+)
+def test_a_reply_that_no_answer_gets_is_found(tried, lost):
+    letters = '    if "NO" in answer(1.0):\n        return "No letters."\n    for x in (1.0, BASE):'
+    checker = CHECKER.replace("    for x in (1.0, BASE):", letters)
+    assert checkers.unreached(chapter(checker=checker, tried=f"{TRIED.splitlines()[0]}\n{tried}")) == lost

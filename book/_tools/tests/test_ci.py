@@ -7,13 +7,13 @@ import subprocess
 
 import pytest
 
-from reach import ROOT
+from affected import ROOT, TABLES
 
 MAKE = """#!/bin/sh
 case "$*" in
-    *reach*pages) echo a.html b.html ;;
-    *reach*notebooks) echo softmax ;;
-    *reach*) ;;
+    *affected*pages) echo a.html b.html ;;
+    *affected*notebooks) echo softmax ;;
+    *affected*) ;;
     *) echo "ran $*" ;;
 esac
 """
@@ -54,7 +54,7 @@ def stages(checkout, **variables):
 
 def test_what_has_changed_since_the_last_whole_run_decides(checkout):
     found = stages(checkout)
-    assert found == ["book", "test", "test-web PAGES=a.html b.html", "elsewhere NB=softmax"]
+    assert found == ["test", "book", "test-tools", "test-lab", "test-web PAGES=a.html b.html", "elsewhere NB=softmax"]
 
 
 @pytest.mark.parametrize("whole, base", [("0" * 40, ""), (None, "none")])
@@ -62,15 +62,20 @@ def test_all_is_run_where_that_is_not_known_or_not_wanted(checkout, whole, base)
     if whole:
         (checkout / ".ci/whole").write_text(whole)
     everything = [
+        "test",
         "book",
         "html NODE=none HTML=.cache/no-node/html",
-        "test",
+        "test-tools",
+        "test-lab",
         "test-web",
+        "test-paper",
         "elsewhere",
-        "sabotage",
+        "without-library NB=attention norm-bounds",
         "deep",
+        "sabotage",
     ]
-    assert stages(checkout, BASE=base) == [*everything, "bare NB=attention norm-bounds"]
+    assert stages(checkout, BASE=base) == everything
+    assert stages(checkout, BASE=base, LATE="0") == everything[:-2]  # and no more is left out for want of time
 
 
 def test_other_bounds_of_versions_are_tried(checkout):
@@ -83,10 +88,31 @@ def test_other_bounds_of_versions_are_tried(checkout):
 
 def test_what_a_change_reaches_is_known_or_nothing_is_run(checkout):
     """A stage must not be left out because the question what it needs had no answer."""
-    (checkout / "bin/make").write_text('#!/bin/sh\ncase "$*" in *reach*deep) exit 1 ;; *) echo ran $* ;; esac\n')
+    (checkout / "bin/make").write_text('#!/bin/sh\ncase "$*" in *affected*deep) exit 1 ;; *) echo ran $* ;; esac\n')
     with pytest.raises(subprocess.CalledProcessError):
         stages(checkout)
 
 
 def test_the_last_whole_run_is_named_by_a_commit():
-    assert re.fullmatch(r"[0-9a-f]{40}\n", (ROOT / ".ci/whole").read_text())
+    first, *others = (ROOT / ".ci/whole").read_text().splitlines()
+    assert re.fullmatch(r"[0-9a-f]{40}", first)
+    assert all(re.fullmatch(r"[0-9a-f]{40}( [a-z_]+)+", line) and {*line.split()[1:]} <= {*TABLES} for line in others)
+
+
+def test_a_later_run_of_one_kind_is_named_beside_the_last_whole_run(checkout):
+    head = git(checkout, "rev-parse", "HEAD").strip()
+    (checkout / ".ci/whole").write_text(f"{'0' * 40}\n{head} pages notebooks\n")
+    (checkout / "bin/make").write_text(
+        '#!/bin/sh\ncase "$*" in *affected*) echo "$*" >&2 ;; *) echo "ran $*" ;; esac\n'
+    )
+    git(checkout, "commit", "-qam", "another make")
+    made = subprocess.run(
+        [checkout / ".ci/run"],
+        env={**os.environ, "PATH": f"{checkout / 'bin'}{os.pathsep}{os.environ['PATH']}", "BASE": ""},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    asked = [line.rpartition("affected ")[2] for line in made.stderr.splitlines() if "OF=" in line]
+    assert asked == [f"BASE={head} OF=pages", f"BASE={head} OF=notebooks"]
+    assert "ran sabotage" in made.stdout.splitlines() and "ran elsewhere" not in made.stdout

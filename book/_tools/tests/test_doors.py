@@ -30,6 +30,7 @@ ATTRIBUTES = {
 PINNED = re.compile(r"[\w.-]+(?:/[\w.-]+)+@[0-9a-f]{40} # v\d[\w.]*")
 NAMED = re.compile(r"`(\.?\w[\w.-]*(?:/[\w.-]+)+/?)`|`(\w[\w.-]*/)`")  # with a slash and nothing but a path's signs
 LINKED = re.compile(r"\]\((?!https?:)([^)#\s]+)")
+MADE = (".cache/", "_build/", ".venv/")  # by make, and so not in every clone
 
 
 def names(path):
@@ -80,63 +81,9 @@ def element_problems(element):
     return found
 
 
-FORM = {
-    "name": "A form",
-    "description": "What for.",
-    "body": [
-        {"type": "markdown", "attributes": {"value": "Read this."}},
-        {
-            "type": "dropdown",
-            "id": "wrong",
-            "attributes": {"label": "What?", "options": ["This", "That"]},
-            "validations": {"required": True},
-        },
-    ],
-}
-
-
-def with_element(**changes):
-    return FORM | {"body": [FORM["body"][0], FORM["body"][1] | changes]}
-
-
 @pytest.mark.parametrize("path", FORMS, ids=names)
 def test_a_form_is_as_the_forge_demands(path):
     assert form_problems(yaml.safe_load(path.read_text(encoding="utf-8"))) == []
-
-
-def test_a_form_as_it_should_be_passes():
-    assert form_problems(FORM) == []
-
-
-@pytest.mark.parametrize(
-    ("form", "complaint"),
-    [
-        ({key: FORM[key] for key in ("description", "body")}, "name is missing"),
-        (FORM | {"description": ""}, "description is missing"),
-        (FORM | {"body": []}, "body is missing"),
-        (FORM | {"about": "It."}, "about is unknown"),
-        (FORM | {"body": FORM["body"][:1]}, "nothing can be filled in"),
-        (FORM | {"body": [*FORM["body"], FORM["body"][1] | {"id": "other"}]}, "the label 'What?' stands twice"),
-        (with_element(type="select"), "element 2: the type 'select' is unknown"),
-        (with_element(name="wrong"), "element 2: name is unknown"),
-        (with_element(id="what is wrong"), "element 2: the id 'what is wrong' has other signs"),
-        (with_element(validations={"require": True}), "element 2: validations has other keys"),
-        (with_element(attributes={"label": "What?"}), "element 2: options is missing"),
-        (with_element(attributes={"options": ["This"]}), "element 2: label is missing"),
-        (with_element(attributes={"label": "What?", "options": ["This"], "render": "python"}), "render is unknown"),
-        (with_element(attributes={"label": True, "options": ["This"]}), "element 2: label is not text"),
-        (with_element(attributes={"label": "What?", "options": [True]}), "element 2: an option is not text"),
-        (with_element(attributes={"label": "What?", "options": ["This", "This"]}), "an option stands twice"),
-    ],
-)
-def test_each_lapse_of_a_form_is_found(form, complaint):
-    found = form_problems(form)
-    assert len(found) == 1 and complaint in found[0]
-
-
-def test_an_id_stands_once_in_a_form():
-    twice = [*FORM["body"], {"type": "input", "id": "wrong", "attributes": {"label": "Which?"}}]
-    assert form_problems(FORM | {"body": twice}) == ["the id 'wrong' stands twice"]
 
 
 def test_whoever_does_not_find_a_form_can_write_without():
@@ -164,22 +111,6 @@ def test_a_workflow_may_read_and_no_more_unless_a_job_says_so(path):
     assert yaml.safe_load(path.read_text(encoding="utf-8"))["permissions"] == {"contents": "read"}
 
 
-@pytest.mark.parametrize(
-    ("action", "fine"),
-    [
-        ("actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", True),
-        ("actions/checkout/sub@11bd71901bbe5b1630ceea73d27597364c9af683 # v4", True),
-        ("actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683", False),
-        ("actions/checkout@11bd719 # v4.2.2", False),
-        ("actions/checkout@v4", False),
-        ("actions/checkout", False),
-    ],
-)
-def test_an_action_without_its_commit_is_found(action, fine):
-    for line in (f"      - uses: {action}\n", f"        uses: {action}\n"):
-        assert unpinned(f"steps:\n{line}") == ([] if fine else [action])
-
-
 # -- what is kept up to date -------------------------------------------------------------------------------------------
 
 
@@ -197,9 +128,9 @@ def test_what_is_pinned_is_looked_after():
 
 
 def missing(page, root):
-    """The paths that a page names in backticks or links to, and that do not exist."""
+    """The paths that a page names in backticks or links to, and that do not exist; not those of what is made."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    named = [name for both in NAMED.findall(text) for name in both if name]
+    named = [name for both in NAMED.findall(text) for name in both if name and not name.startswith(MADE)]
     found = [name for name in named if not (root / name).exists()]
     return sorted({*found, *(link for link in LINKED.findall(text) if not (page.parent / link).exists())})
 
@@ -207,18 +138,6 @@ def missing(page, root):
 @pytest.mark.parametrize("page", PAGES, ids=names)
 def test_what_a_page_names_exists(page):
     assert missing(page, ROOT) == []
-
-
-def test_a_name_of_nothing_is_found(tmp_path):
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "lib").mkdir()
-    page = tmp_path / "docs/page.md"
-    page.write_text(
-        "`lib/` and `docs/page.md`, `lib/gone.py`, `.ci/run`, `gone/`, `make test`, `a/b c`, [1](page.md), "
-        "[2](other.md), [3](https://a.example/x).\n```sh\nrun `lib/never.py`\n```\n",
-        encoding="utf-8",
-    )
-    assert missing(page, tmp_path) == [".ci/run", "gone/", "lib/gone.py", "other.md"]
 
 
 def test_every_decision_is_listed_once_in_order():

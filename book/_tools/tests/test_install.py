@@ -7,14 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 import install
-import own
-from killed import killed
+from kill_at_step import killed
 
 TOOLS = Path(install.__file__).parent
 PIP = """\
@@ -30,6 +30,8 @@ if os.environ.get("KILL") == str(number):
     time.sleep(0.2)
 if os.environ.get("FAIL") == str(number):
     sys.exit("no such host")
+if "torch" in sys.argv[-1]:
+    (folder / "torch.py").write_text(os.environ.get("TORCH", ""))
 if "-e" in sys.argv:
     (folder / "library.pth").write_text(str(Path("lib").resolve()))
 call.write_text("done " + " ".join(sys.argv[1:]))
@@ -130,6 +132,15 @@ def test_what_is_whole_is_left_alone_and_what_is_listed_anew_is_installed(checko
     assert len(calls(checkout / ".venv")) == 10
 
 
+@pytest.mark.parametrize("name", ["requirements.txt", "requirements.lock", "lib/pyproject.toml", "lib/weights.txt"])
+def test_each_list_that_is_newer_is_installed_anew(checkout, name):
+    install.main()
+    assert install.ask(checkout / ".venv") == "ready"
+    later = Path(".venv/ready").stat().st_mtime + 1
+    os.utime(name, (later, later))
+    assert install.ask(checkout / ".venv") == "outdated"
+
+
 def test_where_pip_fails_what_was_there_stays(checkout, monkeypatch, capsys):
     install.main()
     os.utime(".venv/ready", (0, 0))  # older than the lists
@@ -151,6 +162,81 @@ def test_a_python_that_is_gone_is_replaced(checkout, other):
     link.symlink_to(other)
     assert "its Python is gone" in make()[1]
     assert_whole(checkout / ".venv")
+
+
+@pytest.mark.parametrize("moment", ["python -m venv", "2", "4", "torch", "interrupted"])
+def test_where_another_cannot_be_made_the_old_one_stays(checkout, monkeypatch, moment):
+    """Its Python may come back, and its packages are some gigabytes."""
+    install.main()
+    before = {
+        path: path.read_bytes() for path in Path(".venv").rglob("*") if path.is_file() and path.name != "install.log"
+    }
+    python = Path(".venv/bin/python")
+    python.rename(".venv/bin/kept")
+    broken = dict.fromkeys(Path(".venv").rglob("*"))
+    if moment == "python -m venv":
+        monkeypatch.setattr(sys, "executable", "/bin/false")
+    elif moment == "torch":
+        monkeypatch.setenv("TORCH", "raise ImportError('libtorch.so is damaged')")
+    elif moment == "interrupted":
+        monkeypatch.setattr(install, "install", lambda *given: exec("raise KeyboardInterrupt"))
+    monkeypatch.setenv("FAIL", moment)
+    with pytest.raises(KeyboardInterrupt if moment == "interrupted" else SystemExit) as end:
+        install.main()
+    assert moment != "torch" or str(end.value).endswith("does not work: ImportError: libtorch.so is damaged")
+    assert dict.fromkeys(Path(".venv").rglob("*")) == broken
+    Path(".venv/bin/kept").rename(python)
+    assert {path: path.read_bytes() for path in before} == before and install.ask(Path(".venv")) == "ready"
+
+
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("fails", ["", "1"])
+def test_killed_while_another_is_made_the_old_one_or_the_new_one_is_whole(checkout, monkeypatch, stride, fails):
+    """Never half of one; also where the other cannot be made the next time."""
+    install.main()
+    Path(".venv/bin/python").unlink()
+    shutil.copytree(".venv", "kept", symlinks=True)
+    old = {path.relative_to("kept"): path.is_file() and path.read_bytes() for path in Path("kept").rglob("*")}
+    log = Path("install.log")
+
+    def make(number):
+        monkeypatch.setenv("FAIL", number)
+        with suppress(SystemExit):
+            install.main()
+
+    for step in count(0, stride):
+        died = killed(lambda: make(fails), step)
+        make("0")  # the first call of pip: nothing can be made anew
+        if install.ask(Path(".venv")) != "ready":
+            there = {path.relative_to(".venv"): path for path in Path(".venv").rglob("*")}
+            assert {name: path.is_file() and path.read_bytes() for name, path in there.items()} | {log: 0} == old | {
+                log: 0
+            }
+        make("")
+        assert_whole(checkout / ".venv")
+        assert not Path(".venv/before").exists() and not Path(".venv/gone").exists()
+        if not died:
+            break
+        shutil.rmtree(".venv")
+        shutil.copytree("kept", ".venv", symlinks=True)
+    assert step >= 10
+
+
+def test_an_environment_of_another_user_is_refused_and_stays_as_it_is(checkout, monkeypatch, capsys):
+    """Whom it belongs to could not go on with what root, or a colleague, has made in it."""
+    install.main()
+    Path(".venv/bin/python").unlink()  # as where it is one that this user cannot start
+    before = sorted(Path(".venv").rglob("*"))
+    other = os.geteuid() + 54321
+    monkeypatch.setattr(os, "geteuid", lambda: other)
+    with pytest.raises(SystemExit) as end:
+        install.main()
+    owner = Path(".venv").owner()
+    assert str(end.value) == (
+        f".venv: this environment is of {owner}, and you are user {other}; "
+        f"run make as {owner}, or name another (VENV=…)"
+    )
+    assert sorted(Path(".venv").rglob("*")) == before
 
 
 def test_a_python_that_does_not_see_the_packages_is_replaced(checkout):
@@ -197,14 +283,6 @@ def test_a_folder_that_make_has_not_made_is_refused_and_stays_as_it_is(checkout,
         assert sorted(path.rglob("*")) == before
 
 
-def test_an_environment_from_before_there_were_marks_is_known(checkout):
-    install.main()
-    Path(".venv", own.MARK).unlink()
-    os.utime(".venv/ready", (0, 0))  # older than the lists
-    install.main()
-    assert Path(".venv", own.MARK).exists() and install.ask(Path(".venv")) == "ready"
-
-
 def test_what_redirects_pip_is_named_in_the_log_but_not_where_to(checkout, monkeypatch):
     monkeypatch.setenv("PIP_INDEX_URL", "https://me:secret@index.invalid")
     monkeypatch.setenv("https_proxy", "https://proxy.invalid")
@@ -219,6 +297,7 @@ def test_torch_alone_comes_from_its_index_and_the_rest_by_hash(checkout, monkeyp
     first, *others = [call.partition(" install ")[2] for call in calls(checkout / ".venv")]
     assert first == "--no-deps --index-url https://torch.invalid torch==2.1"
     assert others[:2] == ["--require-hashes -r requirements.lock", "torch==2.1"]
+    assert others[2:] == ["--no-deps --no-build-isolation -e lib", "--no-deps --require-hashes -r lib/weights.txt"]
     assert not any("torch.invalid" in other for other in others)
 
 

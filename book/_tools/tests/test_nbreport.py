@@ -12,6 +12,7 @@ from sympy import Symbol
 
 import nbreport
 import notebooks
+import outcomes
 from smalltorch.engine.derive import Derivation
 from smalltorch.engine.schema import Closing, Evidence, Record, bundle
 from smalltorch.engine.verify import VerificationError, computed, measured
@@ -70,10 +71,8 @@ def told(tmp_path_factory):
         for cell in notebook.cells:
             cell.source = cell.source.replace(old, new)
         path.with_stem(name).write_text(notebooks.text_of(notebook), encoding="utf-8")
-    makefile = (notebooks.ROOT / "Makefile").read_text(encoding="utf-8").replace("\\\n", "").replace("$(JOBS)", "2")
-    options = re.search(r"^NBVAL = \$\(PY\) (.*) \$\(or ", makefile, re.MULTILINE)[1].split()
     done = subprocess.run(
-        [sys.executable, *options, str(root / "notebooks")],
+        [sys.executable, "-m", "pytest", "-q", "-n", "2", *outcomes.NBVAL, str(root / "notebooks")],
         cwd=notebooks.ROOT,
         env={**os.environ, "PYTHONPATH": "book/_tools"},
         capture_output=True,

@@ -11,6 +11,7 @@ import notebooks
 import toc
 from deepdive.book import records
 from smalltorch import data
+from smalltorch.engine import ledger
 
 FILES = {
     "_config.yml": 'repository: {url: ""}',
@@ -28,7 +29,6 @@ parts:
   folder: ""
   chapters: [landscape]
 after: [book/ledger]
-moved: {}
 """,
     "book/parts/attention.md": "# Attention\n\n```{part}\n```\n",
     "book/references.bib": "",
@@ -51,6 +51,12 @@ def root(tmp_path, monkeypatch):
     path.write_text(notebooks.text_of(nbformat.v4.new_notebook()), encoding="utf-8")
     monkeypatch.setattr(data, "BOOK", tmp_path / "book")
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    for kept in (
+        "_failed",
+        "_begun",
+        "_promised",
+    ):  # what other tests here have left, as it is in a kernel that has just started
+        monkeypatch.setattr(ledger, kept, [])
     return tmp_path
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-import own
+import output_folder
 import pages
 
 HEAD = '<title>Page</title><meta name="viewport" content="width=device-width">'
@@ -104,36 +104,18 @@ def test_where_the_book_has_an_address_pages_are_found_there(tmp_path, body, can
     assert len(found) == bool(complaint) and all(complaint in line for line in found)
 
 
-def test_a_style_sheet_must_not_load_from_elsewhere(tmp_path):
-    (tmp_path / "_static").mkdir()
-    (tmp_path / "_static/x.css").write_text("a { background: url('https://cdn.example/x.png') }", encoding="utf-8")
-    assert "loads https://cdn.example/x.png" in check(tmp_path, "")[0]
-
-
-STUB = HEAD + '<main><a href="{}">Page</a></main><script src="_static/moved.js"></script>'
-FORM = '<select name="part"><option value="">any</option><option value="new" data-was="old">New</option></select>'
-
-
+@pytest.mark.parametrize("scheme", ["https:", "http:", "HTTP:", ""])
 @pytest.mark.parametrize(
-    ("address", "complaint"),
-    [
-        ("page.html a", ""),
-        ("stub.html a", ""),
-        ("far.html a ?part=old", ""),
-        ("page.html ?part=new ?part=old", ""),
-        ("page.html b", "page.html#b: this address was linked to, and page.html has no such place"),
-        ("stub.html b", "stub.html#b: this address was linked to, and page.html has no such place"),
-        ("far.html ?part=other", "far.html?part=other: this address was linked to, and page.html has no such place"),
-        ("gone.html", "gone.html: this address was linked to, and leads nowhere now"),
-    ],
+    "style", ["a {{ background: url('{}') }}", "a {{ src: url( {}) }}", '@import "{}";', "@import url({});"]
 )
-def test_old_addresses_are_followed_to_their_place(tmp_path, address, complaint):
+def test_a_style_must_not_load_from_elsewhere(tmp_path, scheme, style):
+    address = f"{scheme}//cdn.example/x.png"
     (tmp_path / "_static").mkdir()
-    (tmp_path / "_static/moved.js").touch()
-    (tmp_path / "page.html").write_text(f'{HEAD}<p id="a">Text.</p>{FORM}', encoding="utf-8")
-    for name, target in (("stub", "page"), ("far", "stub")):
-        (tmp_path / f"{name}.html").write_text(STUB.format(f"{target}.html"), encoding="utf-8")
-    assert pages.problems(tmp_path, address)[0] == ([complaint] if complaint else [])
+    (tmp_path / "_static/x.css").write_text(style.format(address), encoding="utf-8")
+    assert check(tmp_path, "") == [f"_static/x.css: loads {address}"]
+    (tmp_path / "_static/x.css").write_text(style.format("x.png") + style.format("data:image/png;base64,//8="))
+    assert check(tmp_path, f"<style>{style.format(address)}</style>") == [f"page.html: loads {address}"]
+    assert check(tmp_path, f'<p style="background: url({address})">a</p>') == [f"page.html: loads {address}"]
 
 
 def test_an_empty_folder_is_not_a_book(tmp_path):
@@ -142,11 +124,9 @@ def test_an_empty_folder_is_not_a_book(tmp_path):
 
 @pytest.mark.parametrize(("alt", "status"), [("A line that rises", 0), ("", 1)])
 def test_the_exit_status_says_whether_all_is_in_order(tmp_path, monkeypatch, alt, status):
-    (tmp_path / own.MARK).touch()
+    (tmp_path / output_folder.MARK).touch()
     (html := tmp_path / "html").mkdir()
     check(html, f'<img src="other.html" alt="{alt}">')
-    (addresses := tmp_path / "addresses.txt").touch()
-    monkeypatch.setattr(pages, "OLD_ADDRESSES", addresses)
     monkeypatch.setattr(sys, "argv", ["pages.py", str(html)])
     with pytest.raises(SystemExit) as done:
         pages.main()

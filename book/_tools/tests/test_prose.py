@@ -126,7 +126,9 @@ def test_pages_and_notebooks_are_read(tmp_path):
         path = tmp_path / "notebooks" / name
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    assert prose.problems(tmp_path) == [
+    found = [
         "README.md, line 4: two sentences: … Two. Three. …",
         "notebooks/a/chapter.ipynb, cell 2, line 2: two sentences: … Two. Three. …",
     ]
+    assert prose.problems(tmp_path) == found
+    assert prose.problems(tmp_path, ["chapter"]) == found[1:] and prose.problems(tmp_path, ["other"]) == []

@@ -49,7 +49,7 @@ def test_a_part_without_its_page_is_missing(monkeypatch, tmp_path):
     (tmp_path / "notebooks/one").mkdir(parents=True)
     (tmp_path / "notebooks/one/a.ipynb").touch()
     (tmp_path / "book/parts.yml").write_text(
-        "root: book/index\nbefore: []\nafter: []\nmoved: {}\nparts:\n- {title: One, folder: one, chapters: [a]}\n",
+        "root: book/index\nbefore: []\nafter: []\nparts:\n- {title: One, folder: one, chapters: [a]}\n",
         encoding="utf-8",
     )
     monkeypatch.setattr(reviews, "of_chapters", lambda root: (PLACES, NUMBERS))

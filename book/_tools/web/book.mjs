@@ -21,7 +21,6 @@ export const pages = fs.readdirSync(html, { recursive: true })
 const asked = process.env.PAGES?.split(' ');
 export const visited = process.env.PAGES ? pages.filter(name => asked.includes(name) || !/^(book|notebooks)\//.test(name)) : pages;
 export const chapters = pages.filter(name => name.startsWith('notebooks/'));
-export const visitedChapters = chapters.filter(name => visited.includes(name));
 
 // The page of a chapter, in whichever part it stands.
 export function chapter(name) {
@@ -46,16 +45,34 @@ export const test = plain.extend({
   },
 });
 
+// A page with all that it loads; on a busy machine nothing may be on its way for a while before the page stands.
+export async function open(page, name) {
+  await page.goto(name);
+  await page.waitForLoadState('networkidle');
+}
+
 const LEVELS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
 
-// What violates levels A and AA, on a page or in the place that a selector names; with nothing waiting until it comes near the screen.
-export async function violations(page, place) {
-  await page.addStyleTag({ content: 'section :not([hidden]) { content-visibility: visible !important; }' });
+const AXE = fs.readFileSync(load.resolve('axe-core/axe.min.js'), 'utf8');
+
+// Nothing waits any more until it comes near the screen, before what is returned is called.
+export async function layOut(page) {
+  const style = await page.addStyleTag({ content: 'section :not([hidden]) { content-visibility: visible !important; }' });
   await page.evaluate(() => new Promise(resolve => requestAnimationFrame(() => setTimeout(resolve))));   // it is laid out, and measured
-  await page.evaluate(fs.readFileSync(load.resolve('axe-core/axe.min.js'), 'utf8'));
+  return () => style.evaluate(element => element.remove());
+}
+
+// What violates levels A and AA, on a page that is laid out or in the place that a selector names. What formulas are drawn of and code
+// that is folded away are put aside meanwhile: four fifths of a chapter's elements, and no rule has a word about them.
+export async function violations(page, place) {
+  if (!await page.evaluate(() => 'axe' in window)) await page.evaluate(AXE);
   const found = await page.evaluate(async ([place, runOnly]) => {
+    const aside = [...document.querySelectorAll('.math > *, details.code:not([open]) pre')].map(part => [part, [...part.childNodes]]);
+    for (const [part] of aside) part.replaceChildren();
     const preload = location.protocol !== 'file:';   // from a folder axe may not fetch the style sheets, which few of its rules read
-    return (await window.axe.run(place ?? document, { runOnly, preload })).violations;
+    const { violations } = await window.axe.run(place ?? document, { runOnly, preload, resultTypes: ['violations'] });
+    for (const [part, children] of aside) part.replaceChildren(...children);
+    return violations;
   }, [place, LEVELS]);
   return found.flatMap(({ id, help, nodes }) => nodes.map(node => `${id}: ${help}: ${node.target.join(' ')}: ${node.html.slice(0, 120)}`));
 }

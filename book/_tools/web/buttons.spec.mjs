@@ -1,10 +1,11 @@
 // The buttons above a page, used as a reader would, with the mouse, with the keyboard alone, without script and from a folder: the
-// citation opens, can be copied and closes again, and each chapter's notebook that is downloaded is the committed one.
+// citation opens, can be copied and closes again, and each chapter's notebook that is downloaded is the reader's edition.
 import fs from 'node:fs';
 import path from 'node:path';
 import { chapter, chapters, expect, FOLDER, html, NARROW, source, test, violations } from './book.mjs';
 
 const committed = name => name.replace(/\.html$/, '.ipynb');
+const edition = name => committed(name);   // beside the page, where the committed one lies in the checkout
 
 const CITED = [[chapter('causal'), 'What does it cost to look back only?', '@incollection{deep-dive-transformer-causal,'],
   ['book/index.html', 'Deep Dive into the Transformer', '@misc{deep-dive-transformer,']];
@@ -59,15 +60,17 @@ test.describe('on a narrow screen', () => {
     const boxes = await page.locator('.bd-header-article :is(a, button):visible').evaluateAll(all => all.map(one => one.getBoundingClientRect().toJSON()));
     expect.soft(boxes.filter(({ left, right, top, bottom }) => left < 0 || right > NARROW.width || top < 0 || bottom > 60), 'buttons that do not fit').toEqual([]);
     const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Notebook', exact: true }).click()]);
-    expect.soft(file.suggestedFilename()).toBe(path.basename(committed(name)));
-    expect(fs.readFileSync(await file.path()).equals(fs.readFileSync(committed(name))), 'the notebook is the committed one').toBe(true);
+    expect.soft(file.suggestedFilename()).toBe(path.basename(edition(name)));
+    expect(fs.readFileSync(await file.path()).equals(fs.readFileSync(path.join(html, edition(name)))), "the notebook is the reader's edition").toBe(true);
   });
 });
 
 for (const name of chapters)
-  test(`the notebook that ${name} links to is the committed one`, () => {
-    const [, link] = source(name).match(/href="([^"]*\.ipynb)" download/);
-    expect(fs.readFileSync(path.join(html, path.dirname(name), link)).equals(fs.readFileSync(committed(name)))).toBe(true);
+  test(`the notebook that ${name} links to is its edition, which leads to the committed one`, () => {
+    const [, link] = source(name).match(/href="([^"]*\.ipynb)" download/), folder = path.join(html, path.dirname(name));
+    const [, whole] = fs.readFileSync(path.join(folder, link), 'utf8').match(/\[the whole notebook\]\(([^)]*)\)/);
+    expect(path.join(folder, link)).toBe(path.join(html, edition(name)));
+    expect(fs.readFileSync(path.join(folder, whole)).equals(fs.readFileSync(committed(name)))).toBe(true);
   });
 
 // There a browser shows the notebook rather than saving it: it is the file that lies there.
@@ -77,7 +80,7 @@ test.describe('from a folder', () => {
     const [name] = chapters;
     await page.goto(name, { waitUntil: 'domcontentloaded' });
     await page.getByRole('link', { name: 'Notebook', exact: true }).click();
-    await page.waitForURL(`_sources/${committed(name)}`);
-    expect(await page.locator('pre').textContent() === fs.readFileSync(committed(name), 'utf8'), 'the notebook is the committed one').toBe(true);
+    await page.waitForURL(edition(name));
+    expect(await page.locator('pre').textContent() === fs.readFileSync(path.join(html, edition(name)), 'utf8'), "the notebook is the reader's edition").toBe(true);
   });
 });

@@ -1,27 +1,9 @@
-// The code of the chapters: how much of a page's height it takes as the page folds it, and the choice that shows or hides all of it.
-import { chapters, expect, FOLDER, NARROW, source, test, visitedChapters, WIDE } from './book.mjs';
-import path from 'node:path';
+// The code of the chapters: the choice that shows or hides all of it, and what opens a fold.
+import { chapters, expect, FOLDER, NARROW, source, test } from './book.mjs';
 
-const MOST = 0.15;   // of a chapter's height, at the width of a desk
-
-const name = page => path.basename(page, '.html');
 const page = chapters.find(page => /<details class="code" open/.test(source(page)) && source(page).includes('<details class="code">'));
 const states = page => page.locator('details.code').evaluateAll(folds => folds.map(fold => fold.open));
 const choice = page => page.getByLabel('Code', { exact: true });
-
-test.describe('the share of open code', () => {
-  test.use({ viewport: WIDE });
-  for (const chapter of visitedChapters)
-    test(`in ${chapter}`, async ({ page }) => {
-      await page.goto(chapter);
-      const share = await page.evaluate(() => {
-        const height = element => element.getBoundingClientRect().height;
-        return [...document.querySelectorAll('details.code[open] > .cell_input')].reduce((sum, code) => sum + height(code), 0) / height(document.querySelector('article'));
-      });
-      console.log(`open code in ${name(chapter)}: ${(100 * share).toFixed(0)} % of its height`);
-      expect(share, 'the share of open code').toBeLessThanOrEqual(MOST);
-    });
-});
 
 for (const [where, options] of [['over http', {}], ['from a folder', { baseURL: FOLDER }]])
   test.describe(where, () => {
@@ -59,14 +41,6 @@ test('what is searched for in the page opens what folds it', async ({ page: tab 
   await solution.locator('section').first().dispatchEvent('beforematch');
   await expect(tab.locator('.solution').first()).not.toHaveClass(/toggle-hidden/);
   await expect(tab.locator('.solution section').first()).toBeVisible();
-});
-
-test('a link to a claim that stood on a chapter leads to its page of the ledger', async ({ page: tab }) => {
-  const chapter = chapters.find(page => source(page).includes('class="settled"'));
-  const [anchor] = source(chapter).match(/claim-[\w-]+/);
-  await tab.goto(`${chapter}#${anchor}`);
-  await tab.waitForURL(`**/book/ledger/${name(chapter)}.html#${anchor}`);
-  await expect(tab.locator(`[id="${anchor}"]`)).toBeVisible();
 });
 
 test.describe('without script', () => {

@@ -2,7 +2,7 @@
 // place, Tab reaches all that scrolls, paper has everything, and nothing of it was laid out before it was needed.
 import { statSync } from 'node:fs';
 import path from 'node:path';
-import { chapters, COLUMN, expect, html, NARROW, test } from './book.mjs';
+import { chapters, COLUMN, expect, html, NARROW, open, test } from './book.mjs';
 
 const LONGEST = chapters.reduce((a, b) => (statSync(path.join(html, a)).size >= statSync(path.join(html, b)).size ? a : b));
 const BLOCKS = '.bd-article :is(section, .cell_output) > *';
@@ -21,7 +21,7 @@ async function settled(place) {
 }
 
 test('a first visit lays out the beginning of a long chapter', async ({ page }) => {
-  await page.goto(LONGEST, { waitUntil: 'networkidle' });
+  await open(page, LONGEST);
   const { all, waiting } = await page.evaluate(blocks => {
     const found = [...document.querySelectorAll(blocks)].filter(block => getComputedStyle(block).contentVisibility === 'auto');
     const waiting = found.filter(block => !block.firstElementChild?.checkVisibility({ contentVisibilityAuto: true }));
@@ -38,7 +38,7 @@ test('light or dark is settled before anything is seen', async ({ page }) => {
       .observe(document, { attributeFilter: ['data-theme'], subtree: true });
   });
   await page.emulateMedia({ colorScheme: 'dark' });
-  await page.goto(LONGEST, { waitUntil: 'networkidle' });
+  await open(page, LONGEST);
   expect(await page.evaluate(() => [...new Set(window.themes)])).toEqual(['dark']);
 });
 

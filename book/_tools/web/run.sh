@@ -1,5 +1,5 @@
 #!/bin/sh
-# The checks of the built book that need Node and a browser:  run.sh _build/html
+# Checks of the built book that need Node and a browser:  run.sh _build/html web   or, of the PDF and the archive,  … paper
 # PY is the Python of the book; T selects checks by their names, a regular expression; SHOTS names a folder for screenshots,
 # CHROME another browser.
 set -eu
@@ -9,4 +9,4 @@ here=$(dirname "$0")
 . "$here/setup.sh"
 export HTML
 
-exec node "$PACKAGES/node_modules/@playwright/test/cli.js" test --config "$here" ${T:+--grep "$T"}
+exec node "$PACKAGES/node_modules/@playwright/test/cli.js" test --config "$here" --project "$2" ${T:+--grep "$T"}

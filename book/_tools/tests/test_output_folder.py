@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import own
+import output_folder
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -18,10 +18,10 @@ def test_two_that_work_in_a_folder_take_turns(tmp_path, capfd):
     order = []
 
     def second():
-        with own.taken(tmp_path / "out"):
+        with output_folder.taken(tmp_path / "out"):
             order.append("second")
 
-    with ThreadPoolExecutor(1) as pool, own.taken(tmp_path / "out"):
+    with ThreadPoolExecutor(1) as pool, output_folder.taken(tmp_path / "out"):
         waiting = pool.submit(second)
         while "another make works there" not in capfd.readouterr().err:
             assert not waiting.done()
@@ -35,13 +35,13 @@ def test_what_is_emptied_keeps_its_mark_and_what_links_lead_to(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/work.txt").touch()
     out = tmp_path / "out"
-    with own.taken(out):
+    with output_folder.taken(out):
         (out / "folder").mkdir()
         (out / "folder/file").touch()
         (out / "link").symlink_to(tmp_path / "mine")
         (out / "kept").touch()
-        own.empty(out, "kept")
-    assert sorted(os.listdir(out)) == [own.MARK, "kept"] and (tmp_path / "mine/work.txt").exists()
+        output_folder.empty(out, "kept")
+    assert sorted(os.listdir(out)) == [output_folder.MARK, "kept"] and (tmp_path / "mine/work.txt").exists()
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_make_clean_removes_what_make_has_made_and_no_more(checkout):
     refused = make("clean", folder=checkout)
     assert refused.returncode == 2 and refused.stderr.startswith("_build was not made by make")
     assert sorted(checkout.rglob("*")) == before
-    (checkout / "_build" / own.MARK).touch()
+    (checkout / "_build" / output_folder.MARK).touch()
     assert make("clean", folder=checkout).returncode == 0
     assert not (checkout / "_build").exists() and (checkout / ".cache/mine").exists()
     assert os.listdir(checkout / "notebooks") == ["a.ipynb"]

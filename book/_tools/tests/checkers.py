@@ -1,20 +1,21 @@
-"""Exercise checkers outside of their notebooks: each with a right answer of its chapter, and this answer spoilt.
+"""Test the exercise checkers outside of their notebooks: with the chapter's right answer, and with corrupted ones.
 
 Of a notebook only those statements run that the cell which tries the solutions depends on.
 """
-
-from __future__ import annotations
 
 import ast
 import math
 import symtable
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
 import numpy as np
 import torch
 from nbformat import NotebookNode
+
+import solutions
 
 
 class Statement:
@@ -68,29 +69,28 @@ def needed(statements: list[Statement], wanted: list[int]) -> list[int]:
     return sorted(found)
 
 
-def answers(notebook: NotebookNode) -> dict[str, tuple[Callable[[Any], str], Callable[..., Any]]]:
+def answers(
+    notebook: NotebookNode, reached: Callable[[Any], None] = lambda place: None
+) -> dict[str, tuple[Callable[[Any], str], Callable[..., Any]]]:
     """Each checker of a notebook, by its name, with the first answer that its chapter tries and it calls right."""
     statements, tried = [], []
     for cell in notebook.cells:
         if cell.cell_type == "code":
             nodes = ast.parse(cell.source).body
-            if any(_tries(node) for node in nodes):
+            if any(map(solutions.asks, nodes)):
                 tried = [*range(len(statements), len(statements) + len(nodes))]
             statements += map(Statement, nodes)
     right: dict[str, tuple[Callable[[Any], str], Callable[..., Any]]] = {}
-    names: dict[str, Any] = {"__name__": "checkers"}
+    names: dict[str, Any] = {"__name__": "checkers", "_reached": reached}
     for place in needed(statements, tried):
         node = statements[place].node
+        is_checker = isinstance(node, ast.FunctionDef) and node.name.startswith("check_")
+        if is_checker:
+            Marked(node)
         exec(compile(ast.Module([node], []), "cell", "exec"), names)  # noqa: S102
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("check_"):
+        if is_checker:
             names[node.name] = _watched(node.name, names[node.name], right)
     return right
-
-
-def _tries(node: ast.stmt) -> bool:
-    """Whether a statement, which is no function, asks a checker."""
-    inside = () if isinstance(node, ast.FunctionDef) else ast.walk(node)
-    return any(isinstance(part, ast.Name) and part.id.startswith("check_") for part in inside)
 
 
 def _watched(name: str, checker: Callable[[Any], str], right: dict) -> Callable[[Any], str]:
@@ -180,3 +180,96 @@ def _parts(test: ast.expr) -> list[ast.expr]:
 
 def _is_small(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, float) and 0 < node.value <= 0.05
+
+
+# --- branches ---------------------------------------------------------------------------------------------------------
+
+# Wrong answers of many kinds, made of the right one: what is returned, or a part of it, is another number or matrix.
+CHANGES: list[Callable[[torch.Tensor], torch.Tensor]] = [
+    torch.neg, torch.square, torch.exp, torch.zeros_like, torch.ones_like, torch.abs, torch.reciprocal,
+    *(lambda x, k=k: k * x for k in (0.1, 0.25, 1 / 3, 0.5, math.log(2), 0.98, 1.02, 1.5, 2, 3, 4, 10)),
+    *(lambda x, k=k: x + k for k in (-2, -1, -0.01, 0.01, 0.1, 0.5, 1, 2)),
+    lambda x: x.abs().sqrt(), lambda x: x.abs().log(), lambda x: 1 - x,
+    *(lambda x, d=d: x.flip(d) if x.ndim else x for d in (0, -1)),
+    *(lambda x, d=d: x.roll(1, d) if x.ndim else x for d in (0, -1)),
+    *(lambda x, d=d: x.mean(d, keepdim=True).expand_as(x) if x.ndim else x for d in (0, -1)),
+    *(lambda x, d=d: x - x.mean(d, keepdim=True) if x.ndim else x for d in (0, -1)),
+    lambda x: x / x.sum(-1, keepdim=True) if x.ndim else x, lambda x: x.sort(-1).values if x.ndim else x,
+    lambda x: x.cumsum(-1) if x.ndim else x, lambda x: x[..., :-1] if x.ndim else x,
+    lambda x: torch.cat([x[..., :-1], 1.5 * x[..., -1:] + 0.1], -1) if x.ndim else x,
+    lambda x: x.mT if x.ndim > 1 else x, lambda x: x.tril() if x.ndim > 1 else x,
+    lambda x: torch.eye(*x.shape[-2:], dtype=x.dtype).expand_as(x) if x.ndim > 1 else x,
+]  # fmt: skip
+
+
+def changed(returned: Any, change: Callable[[torch.Tensor], torch.Tensor], only: int | None) -> Any:
+    """What was returned with numbers, lists of numbers and tensors changed: all, or the one at this place."""
+    place = count()
+
+    def go(part: Any) -> Any:
+        numbers = isinstance(part, list | tuple) and all(type(one) in (int, float) for one in part)
+        if isinstance(part, dict):
+            return {key: go(value) for key, value in part.items()}
+        if isinstance(part, list | tuple) and not numbers:
+            return type(part)(map(go, part))
+        if only not in (None, next(place)) or not (numbers or isinstance(part, int | float | torch.Tensor)):
+            return part
+        found = change(torch.as_tensor(part, dtype=torch.float64))
+        if isinstance(part, torch.Tensor):
+            return found > 0.5 if part.dtype == torch.bool else found
+        whole = not torch.as_tensor(part).is_floating_point() and bool((found == found.round()).all())
+        return type(part)((found.long() if whole else found).tolist()) if numbers else (int if whole else float)(found)
+
+    return go(returned)
+
+
+def wrong(answer: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    """Answers that are wrong in the many ways, or given to the question of other numbers, or in another order."""
+    for change in CHANGES:
+        yield from (lambda *x, c=change, k=k: changed(answer(*x), c, k) for k in (None, 0, 1))
+    for k in range(3):
+        yield lambda *x, k=k: answer(*x[:k], x[k] + 1, *x[k + 1 :])  # of one less some would never end
+        yield lambda *x, k=k: answer(*x[:k], x[k].flip(0), *x[k + 1 :])
+        yield from (lambda *x, k=k, m=m: answer(*x[:m], x[k], *x[m + 1 : k], x[m], *x[k + 1 :]) for m in range(k))
+
+
+class Marked(ast.NodeTransformer):
+    """A checker that notes in `_reached` which of its returns it comes to, by the line."""
+
+    def __init__(self, checker: ast.FunctionDef) -> None:
+        self.name = checker.name
+        checker.body = [self.visit(node) for node in checker.body]
+        ast.fix_missing_locations(checker)
+
+    def visit_Return(self, node: ast.Return) -> ast.Return:
+        note = ast.parse(f"_reached({(self.name, node.lineno)})", mode="eval").body
+        node.value = ast.BoolOp(ast.Or(), [note, node.value or ast.Constant(None)])
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        return node
+
+
+def unreached(notebook: NotebookNode) -> list[str]:
+    """What checkers may return, and do not, to any answer that the chapter tries or that is made of the right one."""
+    reached: set[tuple[str, int]] = set()
+    for checker, answer in answers(notebook, reached.add).values():
+        replies(checker, answer)
+        for other in wrong(answer):
+            with suppress(Exception):  # what the answer raises is its own
+                checker(other)
+    found = []
+    for cell in notebook.cells:
+        for node in ast.parse(cell.source).body if cell.cell_type == "code" else ():
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("check_"):
+                inner = {
+                    part
+                    for one in ast.walk(node)
+                    if one is not node and isinstance(one, ast.FunctionDef)
+                    for part in ast.walk(one)
+                }
+                returns = [part for part in ast.walk(node) if isinstance(part, ast.Return) and part not in inner]
+                found += [
+                    f"{node.name}: {ast.unparse(one)}" for one in returns if (node.name, one.lineno) not in reached
+                ]
+    return found

@@ -1,7 +1,5 @@
 // The Tab key alone reaches everything on a page that can be used, what has the focus looks so, and nothing is there for a mouse only.
-import { expect, test, visited, WIDE } from './book.mjs';
-
-test.use({ viewport: WIDE });
+import { expect } from './book.mjs';
 
 // Runs in the page: numbers everything that can have the focus, notes from then on what gets it and what does not look so, and
 // lists what looks clickable and cannot have it.
@@ -25,17 +23,14 @@ function prepare() {
     .filter(element => getComputedStyle(element).cursor === 'pointer' && visible(element) && !usable(element)).map(words);
 }
 
-for (const name of visited.filter(name => name !== 'index.html'))
-  test(`the keyboard on ${name}`, async ({ page }) => {
-    await page.goto(name);
-    await page.waitForTimeout(200);
-    expect.soft(await page.evaluate(prepare), 'only a mouse can use').toEqual([]);
-    for (let before = -1, reached = 0; reached > before;) {   // until twenty presses lead to nothing new
-      before = reached;
-      await Promise.all(Array.from({ length: 20 }, () => page.keyboard.press('Tab')));
-      reached = await page.evaluate(() => window.keyboard.reached());
-    }
-    const { dull, missed } = await page.evaluate(() => { document.activeElement.blur(); return window.keyboard.result(); });
-    expect.soft(dull, 'one does not see that the focus is on').toEqual([]);
-    expect.soft(missed, 'Tab does not reach').toEqual([]);
-  });
+export async function keyboard(page) {
+  expect.soft(await page.evaluate(prepare), 'only a mouse can use').toEqual([]);
+  for (let before = -1, reached = 0; reached > before;) {   // until twenty presses lead to nothing new
+    before = reached;
+    await Promise.all(Array.from({ length: 20 }, () => page.keyboard.press('Tab')));
+    reached = await page.evaluate(() => window.keyboard.reached());
+  }
+  const { dull, missed } = await page.evaluate(() => { document.activeElement.blur(); return window.keyboard.result(); });
+  expect.soft(dull, 'one does not see that the focus is on').toEqual([]);
+  expect.soft(missed, 'Tab does not reach').toEqual([]);
+}

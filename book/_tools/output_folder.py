@@ -1,10 +1,8 @@
-"""Folders that make fills and empties. Each carries a mark; what is in a folder without it is not touched.
+"""Output folders of make, marked and locked: one process works in each, and no unmarked folder is ever emptied.
 
 The mark is a file, and who works in the folder holds a lock on it, so that two builds at once take turns. A lock goes
 with the last process that holds it, however that ends.
 """
-
-from __future__ import annotations
 
 import fcntl
 import shutil

@@ -1,9 +1,10 @@
-"""The words of the chapters are held: each number, inequality and citation of their text is quoted in a list.
+"""Check that each number, inequality and citation in a chapter's text is listed beside the value it comes from.
 
-words.py           complain about texts that say what their list does not, and lists that quote what the text lacks
-words.py NAME…     the same of these chapters
+numbers_in_text.py        complain about texts that say what their list lacks, lists that quote what the text lacks,
+                          and directions that no figure draws
+numbers_in_text.py NAME…  the same of these chapters
 
-What a quotation is, and which numbers are trivial: `smalltorch.engine.words`, which holds the quotations of a chapter
+Which numbers are trivial says `smalltorch.engine.printed`; `smalltorch.engine.words` holds the quotations of a chapter
 against what it computed. Headings, captions, alternative texts, exercises and solutions are text too.
 """
 
@@ -17,12 +18,16 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
+import drawn
 import notebooks
-from smalltorch.engine.words import numbers_in, relations_in
+from smalltorch.engine.printed import numbers_in, relations_in
 from smalltorch.files import in_one_line
 
 CITATION = re.compile(r"\{cite(?::\w+)?\}`[^`]*`")
 NO_TEXT = re.compile(r"(?m)^(:[\w-]+:.*|- \*\*It runs\*\*.*|:::+.*?\}|:::+\s*|\d+\.(?= ))")  # options, fences, items
+THEOREM = re.compile(r"(?ms)^(:::+)\{prf:(?!proof)\w+\}.*?^\1$")
+FRACTION = re.compile(r"\\[td]?frac\s*(?:\{(\d+)\}|(\d))\s*(?:\{(\d+)\}|(\d))")
+HALF = "1/2"  # as trivial as 2
 LEAST = 10  # characters that a quotation with a citation has besides it
 
 
@@ -73,31 +78,53 @@ def problems(notebook: NotebookNode) -> list[str]:
     pages, found = list(texts(notebook)), []
     formulas = quoted.get("relations", []) + quoted.get("derived", [])
     everywhere = [*quoted.get("numbers", []), *formulas, *quoted.get("citations", [])]
-    found += [f"no text has {quotation!r}" for quotation in everywhere if not any(quotation in page for page in pages)]
+    found += [f"no text has {quotation!r}" for quotation in everywhere if not any(_places(p, quotation) for p in pages)]
     short = [one for one in quoted.get("citations", []) if len(CITATION.sub("", one).strip()) < LEAST]
     found += [f"too short to say where it stands: {quotation!r}" for quotation in short]
     for page in pages:
-        numbers = _covered(page, quoted.get("numbers", []) + formulas)
-        inequalities, cited = _covered(page, formulas), _covered(page, quoted.get("citations", []))
+        numbers, inequalities, cited = (
+            [place for quotation in some for place in _places(page, quotation)]
+            for some in (quoted.get("numbers", []) + formulas, formulas, quoted.get("citations", []))
+        )
         for one in numbers_in(page):
-            if not numbers[one.start] or not numbers[one.end - 1]:
+            if not _within(numbers, one.start, one.end):
                 found.append(f"the number {one.text} is not held: … {_around(page, one.start, one.end)} …")
         for start, end in relations_in(page):
-            if not all(inequalities[start:end]):
+            if not _within(inequalities, start, end):
                 found.append(f"the inequality is not held: {page[start:end]}")
         for match in CITATION.finditer(page):
-            if not all(cited[slice(*match.span())]):
+            if not _within(cited, *match.span()):
                 found.append(f"the citation is not held: … {_around(page, *match.span())} …")
+    theorems = [
+        match[0] for cell in notebook.cells if cell.cell_type == "markdown" for match in THEOREM.finditer(cell.source)
+    ]
+    computed = fractions(notebook) if theorems else set()
+    for theorem in (" ".join(NO_TEXT.sub("", one).split()) for one in theorems):
+        held = [place for one in quoted.get("numbers", []) + formulas for place in _places(theorem, one)]
+        for fraction in FRACTION.finditer(theorem):
+            value = "/".join(filter(None, fraction.groups()))
+            if value not in computed and not _within(held, *fraction.span()):
+                found.append(f"nothing computes {value} of a theorem: … {_around(theorem, *fraction.span())} …")
     return found
 
 
-def _covered(page: str, quoted: list[str]) -> list[bool]:
-    """For each character of a text whether it stands in a quotation."""
-    covered = [False] * len(page)
-    for quotation in quoted:
-        for match in re.finditer(re.escape(quotation), page):
-            covered[match.start() : match.end()] = [True] * len(quotation)
-    return covered
+def fractions(notebook: NotebookNode) -> set[str]:
+    """The fractions of a chapter's code, and of what its derivations and records print: 7/8, Rational(7, 8)."""
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    printed = [str(output.get("data", output)) for cell in code for output in cell.outputs]
+    found = re.findall(r"(?<![\w.])(\d+) ?(?:/|, ) ?(\d+)(?![\w.])", "\n".join([*printed, *(c.source for c in code)]))
+    return {HALF, *map("/".join, found)}
+
+
+def _places(page: str, quotation: str) -> list[tuple[int, int]]:
+    """Where a text has a quotation as a whole: what begins or ends within a number or a word quotes half of it."""
+    whole = rf"(?<!\w)(?<!\d[.,]){re.escape(quotation)}(?!\w|[.,]\d)" if quotation else "(?!)"
+    return [match.span() for match in re.finditer(whole, page)]
+
+
+def _within(places: list[tuple[int, int]], start: int, end: int) -> bool:
+    """Whether one quotation has all of this; the halves of two have nothing of it."""
+    return any(first <= start and end <= last for first, last in places)
 
 
 def _around(page: str, start: int, end: int) -> str:
@@ -116,7 +143,8 @@ def of_chapters(names: list[str], root: Path = notebooks.ROOT) -> list[str]:
     return [
         f"{paths[name].relative_to(root)}: {problem}"
         for name in names or paths
-        for problem in problems(notebooks.read(paths[name]))
+        for notebook in [notebooks.read(paths[name])]
+        for problem in problems(notebook) + drawn.problems(notebook)
     ]
 
 

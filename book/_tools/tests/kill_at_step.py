@@ -4,8 +4,6 @@ A step is what Python tells its audit hooks before it happens and changes someth
 made, renamed or removed, or a program is started.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
