@@ -37,14 +37,23 @@ def closure(path: str, root: Path, folders: Sequence[str]) -> set[str]:
 def imported(path: str, root: Path, folders: tuple[str, ...]) -> frozenset[str]:
     """The files that a file imports directly, with those of the packages around them."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(code_of(root / path))):
-        if isinstance(node, ast.Import):
-            found.update(*(_files(alias.name, folders, root) for alias in node.names))
-        elif isinstance(node, ast.ImportFrom):  # `from a import b` may name the module a.b
-            where = (Path(path).parents[node.level - 1].as_posix(),) if node.level else folders
-            package = f"{node.module}." if node.module else ""
-            found.update(*(_files(package + alias.name, where, root) for alias in node.names))
+    for level, names in _imports(code_of(root / path)):
+        where = (Path(path).parents[level - 1].as_posix(),) if level else folders
+        found.update(*(_files(name, where, root) for name in names))
     return frozenset(found)
+
+
+@cache
+def _imports(code: str) -> list[tuple[int, list[str]]]:
+    """Of each import the number of its dots, and what it may name: `from a import b` may name the module a.b."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            found.append((0, [alias.name for alias in node.names]))
+        elif isinstance(node, ast.ImportFrom):
+            package = f"{node.module}." if node.module else ""
+            found.append((node.level, [package + alias.name for alias in node.names]))
+    return found
 
 
 def _files(name: str, folders: Iterable[str], root: Path) -> list[str]:
