@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +60,17 @@ def _imports(code: str) -> list[tuple[int, list[str]]]:
 def _files(name: str, folders: Iterable[str], root: Path) -> list[str]:
     """The files that are run when the module is imported: those of the packages around it, and its own."""
     steps, found = name.split("."), []
+    prefixes = ["" if folder in ("", ".") else f"{folder}/" for folder in folders]
     for depth in range(1, len(steps) + 1):
-        place = Path(*steps[:depth]).as_posix()
-        candidates = ((Path(folder) / place, end) for folder in folders for end in (".py", "/__init__.py"))
-        found += [f"{path}{end}" for path, end in candidates if (root / f"{path}{end}").is_file()][:1]
+        place = "/".join(steps[:depth])
+        candidates = (f"{prefix}{place}{end}" for prefix in prefixes for end in (".py", "/__init__.py"))
+        found += list(islice((path for path in candidates if _is_there(path, root)), 1))
     return found
+
+
+@cache
+def _is_there(path: str, root: Path) -> bool:
+    return (root / path).is_file()
 
 
 def code_of(path: Path) -> str:
