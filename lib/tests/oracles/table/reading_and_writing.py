@@ -437,9 +437,14 @@ def decoded_by(model, tokens, mask=None, **other):
     return f.decoder(W, tokens[None], len(model.E), 576, 30, 9, 1536, 3, 1e5, model.norm.eps, mask=mask)[0][0]
 
 
+def own_integer(value):
+    """NumPy's whole numbers as Python's: the code of a stored table stays, and it multiplies them in their own type."""
+    return value.item() if isinstance(value, np.integer) else value
+
+
 def eviction_on_one(**arguments):
     with patch.object(eviction, "load", lambda name: smollm2()):
-        return read(eviction.rows(**{**arguments, "passages": int(arguments["passages"])}))  # its table is of this code
+        return read(eviction.rows(**arguments | {"passages": own_integer(arguments["passages"])}))
 
 
 def eviction_rows(way, keys, passages):
@@ -480,7 +485,7 @@ def stopped_pairs_rows(way, text, count):
 def stand_ins_on_few(passage):
     """With few features: a thousand take a while."""
     with patch.object(stand_ins, "load", lambda name: smollm2()), patch.object(stand_ins, "FEATURES", (16,)):
-        return read(stand_ins.rows(int(passage)))  # its table is of this code
+        return read(stand_ins.rows(own_integer(passage)))
 
 
 def stand_ins_rows(passage):
