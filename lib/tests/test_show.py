@@ -13,6 +13,7 @@ from smalltorch import models
 from smalltorch.attention import softmax
 from smalltorch.engine.show import Table, number, show_source
 from smalltorch.models import GPT, initialise_gpt2
+from smalltorch.norm import layer_norm
 
 SHOWN = [
     ((1.4694,), "1.47"),
@@ -60,27 +61,40 @@ def test_ragged_rows():
 
 
 def test_source_is_that_of_the_files():
-    shown = show_source(GPT, initialise_gpt2)._repr_markdown_()
-    assert shown.startswith("```python\nclass GPT(nn.Module):\n") and shown.endswith("return model\n```")
+    shown = show_source(GPT, initialise_gpt2)
+    assert shown.code.startswith("class GPT(nn.Module):\n") and shown.code.endswith("return model\n")
     theirs = ast.parse(Path(models.__file__).read_text(encoding="utf-8")).body
-    ours = ast.parse(shown.removeprefix("```python\n").removesuffix("```")).body
+    ours = ast.parse(shown.code).body
     assert [node.name for node in ours] == ["GPT", "initialise_gpt2"]
     for node in ours:
         (there,) = (other for other in theirs if getattr(other, "name", None) == node.name)
-        assert without_docstrings(node) == without_docstrings(there)
+        assert without_docstrings_and_checks(node) == without_docstrings_and_checks(there)
 
 
-def without_docstrings(tree):
+def without_docstrings_and_checks(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node):
             node.body = node.body[1:]
+        if isinstance(node, ast.FunctionDef):
+            node.body = [line for line in node.body if not ast.unparse(line).startswith(("check_", "_check"))]
     return ast.dump(tree)
 
 
 def test_of_a_docstring_the_first_paragraph_is_shown():
     shown, whole = show_source(softmax).code, inspect.getdoc(softmax)
-    assert '    """exp(S_j) / sum_k exp(S_k) along `dim`. Chapter `softmax`."""\n    check_floats' in shown
-    assert "Raises" in whole and "Raises" not in shown and "raise ValueError" in shown
+    assert '    """exp(S_j) / sum_k exp(S_k) along `dim`. Chapter `softmax`."""\n' in shown
+    assert "Raises" in whole and "Raises" not in shown
+
+
+def test_statements_that_only_check_are_left_out_and_counted():
+    shown = show_source(softmax)
+    body = ast.parse(shown.code).body[0].body
+    assert [ast.unparse(statement).partition(" = ")[0] for statement in body[1:-1]] == ["dim", "wide", "top", "E", "Z"]
+    assert shown.whole - shown.lines == 3
+    end = f"Without its checks of arguments: {len(shown.code.splitlines())} of {shown.whole} lines."
+    assert shown._repr_markdown_().endswith(f"```\n\n{end}")
+    assert show_source(GPT.forward)._repr_markdown_().endswith("```")
+    assert "if gamma is not None:" in show_source(layer_norm).code
 
 
 def test_source_of_a_method_begins_at_the_margin():

@@ -72,7 +72,8 @@ def show_source(*objects: Callable[..., object]) -> "Source":
         the source of causal_mask
 
     A notebook shows it as Markdown, in a fence of Python; of docstrings the first paragraph, the library's page has the
-    rest. It is read anew whenever the chapter runs: when the code changes, so does the output.
+    rest. Statements that only check arguments are left out, and their number is said below. It is read anew whenever
+    the chapter runs: when the code changes, so does the output.
 
     Raises:
         ValueError: for what is no function or class of smalltorch, or for nothing.
@@ -82,7 +83,9 @@ def show_source(*objects: Callable[..., object]) -> "Source":
         if not (ours and (inspect.isfunction(shown) or inspect.isclass(shown))):
             raise ValueError(f"objects: expected functions and classes of smalltorch, got {shown!r}")
     names = ", ".join(shown.__qualname__ for shown in objects)
-    return Source(names, "\n\n".join(_shortened(dedent(inspect.getsource(shown))) for shown in objects))
+    whole = "\n\n".join(_shortened(dedent(inspect.getsource(shown))) for shown in objects)
+    code = _without_checks(whole)
+    return Source(names, code, *(len([line for line in text.splitlines() if line.strip()]) for text in (code, whole)))
 
 
 def _shortened(code: str) -> str:
@@ -99,15 +102,41 @@ def _shortened(code: str) -> str:
     return "".join(lines)
 
 
+def _without_checks(code: str) -> str:
+    """Code whose functions lack the statements that only refuse arguments, each with the blank line after it."""
+    lines = code.splitlines(keepends=True)
+    functions = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.FunctionDef)]
+    for statement in (statement for function in functions for statement in function.body if _is_check(statement)):
+        last = statement.end_lineno or statement.lineno
+        if last < len(lines) and not lines[last].strip():
+            lines[last] = ""
+        lines[statement.lineno - 1 : last] = [""] * (last + 1 - statement.lineno)
+    return "".join(lines)
+
+
+def _is_check(statement: ast.stmt) -> bool:
+    """Whether it is a call such as `check_type(int, n=n)` or `_check(X=X)`, or an `if` that only raises."""
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Name(id=name))):
+            return name.lstrip("_").startswith("check")
+        case ast.If(body=[ast.Raise()], orelse=[]):
+            return True
+        case _:
+            return False
+
+
 @dataclass(frozen=True)
 class Source:
-    """Code, and the names of what it defines."""
+    """Code without what only checks arguments, the names of what it defines, and how many lines it has of how many."""
 
     names: str
     code: str
+    lines: int
+    whole: int
 
     def __repr__(self) -> str:
         return f"the source of {self.names}"
 
     def _repr_markdown_(self) -> str:
-        return f"```python\n{self.code}```"
+        left_out = f"\n\nWithout its checks of arguments: {self.lines} of {self.whole} lines."
+        return f"```python\n{self.code}```{left_out if self.lines < self.whole else ''}"
