@@ -121,6 +121,16 @@ def test_tensors_that_are_missing_or_do_not_fit_are_refused(tmp_path, logged, bu
     assert len(logged) == 1  # a table of many lines, where nobody is quiet
 
 
+@pytest.mark.usefixtures("no_network")
+@pytest.mark.parametrize("classes", [None, ["SomebodysModel"]])
+def test_where_the_class_that_saved_it_is_not_known_the_reason_stays(tmp_path, classes):
+    change(save(tiny_llama(), tmp_path), ["model.norm.weight"])
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": classes}))
+    with refused(str(tmp_path), "it is a LlamaModel, and its files lack norm.weight"):
+        load(str(tmp_path))
+
+
 SIZES = dict(vocab_size=50, hidden_size=24, max_position_embeddings=16)
 
 

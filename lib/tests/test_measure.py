@@ -363,6 +363,31 @@ def test_what_is_no_matrix_of_all_tokens_is_refused_before_a_line_is_printed(mea
     assert measured(kind, text).startswith(f"python -m smalltorch.measure: error: MODEL: {said}")
 
 
+class Negative(torch.nn.Module):
+    """Of its layers it gives one, whose attention to ten tokens or more is negative somewhere."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+        self.config = SimpleNamespace(num_hidden_layers=layers, num_attention_heads=1, max_position_embeddings=16)
+
+    def forward(self, input_ids, output_attentions):
+        A = torch.eye(input_ids.shape[1]).expand(1, 1, -1, -1)
+        return SimpleNamespace(attentions=[A if len(A[0, 0]) < 10 else A - 0.5])
+
+
+def test_what_is_wrong_for_long_texts_only_is_refused_there(tmp_path):
+    _, tokenizer, _ = of_family("gpt2", tmp_path)
+    with pytest.raises(ValueError, match=r"^model: expected attention of at least 0, got -0.5 of a Negative$"):
+        measure.norms_by_layer(Negative(1), tokenizer, ["a b c d e f g h a b"])
+
+
+def test_a_model_that_does_not_say_of_which_layers_it_gives_attention_is_refused(tmp_path):
+    _, tokenizer, _ = of_family("gpt2", tmp_path)
+    with pytest.raises(ValueError, match=r"^model: expected attention of 2 layers, got that of 1 of a Negative, which"):
+        measure.norms_by_layer(Negative(2), tokenizer, ["a b c"])
+
+
 @pytest.mark.usefixtures("unenforced")
 def test_attention_that_is_not_n_by_n_comes_with_a_warning(tmp_path):
     model, tokenizer, _ = of_family("longformer", tmp_path)

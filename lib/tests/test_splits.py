@@ -229,6 +229,14 @@ def test_what_is_split_among_one_is_the_whole(group_of_one):
     assert most == 2 and len(done) == 4 and done[-1].ended - done[0].begun < 5
 
 
+def test_ranks_and_stages_begin_at_0():
+    with pytest.raises(ValueError, match="^rank: expected one of 3, from 0 on, got 3$"):
+        ring_sent(11, 3, 3)
+    for schedule in (gpipe, one_f_one_b):
+        with pytest.raises(ValueError, match="^stage: expected one of 2, from 0 on, got 2$"):
+            schedule(2, 2, 4)
+
+
 def test_an_order_that_cannot_be_is_refused():
     with pytest.raises(ValueError, match="waits for ever"):
         earliest([[("B", 0), ("F", 0)]], 1, 1)
