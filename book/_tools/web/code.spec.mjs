@@ -50,7 +50,7 @@ test.describe('without script', () => {
     const fold = tab.locator('details.code:not([open])').first();
     const code = await fold.evaluate(element => [...document.querySelectorAll('details.code')].indexOf(element));
     await fold.locator('summary').click();
-    await expect(tab.locator('details.code').nth(code).locator('.cell_input')).toBeVisible();
+    await expect(tab.locator('details.code').nth(code).locator('.cell_input').first()).toBeVisible();
     await expect(choice(tab)).toHaveCount(0);
   });
 });
