@@ -296,7 +296,7 @@ def test_an_error_of_a_cell_is_told_in_one_line(chapter):
     notebook = notebooks.read(path)
     for source, said in (
         ("def f():\n    raise ValueError('\\x1b[31mred\\x1b[0m\\n  and more')\n\n\nf()", "5: ValueError: red and more"),
-        ("1\n(", "2: SyntaxError: incomplete input"),
+        ("1\n)", "2: SyntaxError: unmatched ')'"),
     ):
         notebook.cells[0].source = source
         path.write_text(notebooks.text_of(notebook), encoding="utf-8")
