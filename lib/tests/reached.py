@@ -8,7 +8,7 @@ import inspect
 import math
 import sys
 from functools import partial, wraps
-from importlib.machinery import PathFinder
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 import jaxtyping
@@ -25,7 +25,7 @@ def install() -> None:
     jaxtyping.jaxtyped = partial(noting, jaxtyping.jaxtyped)
 
 
-class Noting(PathFinder):
+class Noting(MetaPathFinder):
     """Lets jaxtyping's loader read modules whose `raise` is marked."""
 
     def __init__(self, finder):
