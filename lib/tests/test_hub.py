@@ -30,6 +30,12 @@ def save(model, folder):
     return folder
 
 
+def configure(folder, **said):
+    before = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(before | said), encoding="utf-8")
+    return folder
+
+
 def change(folder, without=(), **more):
     """Another file of weights: without some tensors, and with others."""
     file = folder / "model.safetensors"
@@ -125,8 +131,7 @@ def test_tensors_that_are_missing_or_do_not_fit_are_refused(tmp_path, logged, bu
 @pytest.mark.parametrize("classes", [None, ["SomebodysModel"]])
 def test_where_the_class_that_saved_it_is_not_known_the_reason_stays(tmp_path, classes):
     change(save(tiny_llama(), tmp_path), ["model.norm.weight"])
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps(config | {"architectures": classes}))
+    configure(tmp_path, architectures=classes)
     with refused(str(tmp_path), "it is a LlamaModel, and its files lack norm.weight"):
         load(str(tmp_path))
 
@@ -192,8 +197,7 @@ def test_a_type_is_read_without_another_between(tmp_path):
     """The configuration names the type that a model was trained in; its weights may be of another."""
     theirs = tiny_bert().double()
     save(theirs, tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text(encoding="utf-8"))
-    (tmp_path / "config.json").write_text(json.dumps(config | {"dtype": "float16"}), encoding="utf-8")
+    configure(tmp_path, dtype="float16")
     model, _ = load(str(tmp_path), torch.float64)
     assert model.embeddings.word_embeddings.weight.equal(theirs.embeddings.word_embeddings.weight)
 
@@ -368,12 +372,6 @@ def test_a_hub_keeps_the_files_beside_the_folder(tmp_path):
     (folder / "config.json").symlink_to(tmp_path / "snapshots" / "config.json")
     with refused(str(folder), "'config.json' leads out of the folder; put a copy there instead"):
         load(str(folder))
-
-
-def configure(folder, **said):
-    before = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    (folder / "config.json").write_text(json.dumps(before | said), encoding="utf-8")
-    return folder
 
 
 @pytest.mark.usefixtures("no_network")
